@@ -1,0 +1,1 @@
+//! An Apache RocketMQ name server and brokers inside one process.

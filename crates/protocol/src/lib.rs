@@ -1,0 +1,1 @@
+//! Sans-IO codec for the Apache RocketMQ remoting protocol.

@@ -1,0 +1,1 @@
+//! A synchronous, thread-based Apache RocketMQ client.
