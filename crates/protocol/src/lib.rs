@@ -1,1 +1,51 @@
-//! Sans-IO codec for the Apache RocketMQ remoting protocol.
+//! Sans-IO codec of the Apache RocketMQ remoting protocol.
+//!
+//! *In scope*: bytes to values and back. Frames, remoting commands in both header forms, the
+//! custom headers and JSON bodies of the requests that clients and brokers exchange, the stored
+//! message format, properties, message ids, tag subscriptions, and the name rules both sides check.
+//!
+//! *Out of scope*: sockets, threads, locks, clocks, logging. A caller brings the bytes and the time.
+//! The client and the embedded broker both build on this crate without knowing each other.
+//!
+//! Everything decoded here may come from a hostile or broken peer: lengths are checked against the
+//! bytes that are really there before anything is allocated, arithmetic is checked, and a bad input
+//! is a [`CodecError`], never a panic.
+#![cfg_attr(
+    not(test),
+    warn(clippy::indexing_slicing, clippy::arithmetic_side_effects)
+)]
+
+pub mod body;
+pub mod compression;
+mod error;
+mod ext_fields;
+mod filter;
+mod frame;
+pub mod header;
+mod header_json;
+mod header_rocketmq;
+pub mod json;
+mod language_code;
+mod message;
+mod message_codec;
+mod message_id;
+mod message_queue;
+pub mod mix_all;
+mod properties;
+mod remoting_command;
+pub mod request_code;
+pub mod response_code;
+pub mod sys_flag;
+pub mod validators;
+
+pub use error::CodecError;
+pub use ext_fields::ExtFields;
+pub use filter::{ExpressionType, SubscriptionData, java_string_hash};
+pub use frame::{FrameDecoder, MAX_FRAME_LENGTH};
+pub use language_code::LanguageCode;
+pub use message::{Message, MessageExt, property};
+pub use message_codec::{StoredMessage, StoredMessages};
+pub use message_id::{OffsetMessageId, UniqKeyParts};
+pub use message_queue::{MessageQueue, compare_utf16};
+pub use properties::{Properties, decode_properties, encode_properties};
+pub use remoting_command::{RemotingCommand, SerializeType, VERSION_5_5_0};

@@ -1,0 +1,164 @@
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::JsonBody;
+use crate::{MessageQueue, compare_utf16};
+
+/// The broker id of a master.
+pub const MASTER_ID: i64 = 0;
+
+/// Permission bits of a topic's queues (Java `PermName`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Permission(pub i32);
+
+impl Permission {
+    /// Bits 4 and 2: read and write.
+    pub const READ_WRITE: Self = Self(6);
+
+    /// Whether consumers may read.
+    pub const fn is_readable(self) -> bool {
+        self.0 & 4 != 0
+    }
+
+    /// Whether producers may write.
+    pub const fn is_writeable(self) -> bool {
+        self.0 & 2 != 0
+    }
+
+    /// Whether a topic that is created on the fly takes its settings from this one.
+    pub const fn is_inherited(self) -> bool {
+        self.0 & 1 != 0
+    }
+}
+
+/// Where a topic's queues are (answer to GET_ROUTEINFO_BY_TOPIC, 105).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct TopicRouteData {
+    /// The brokers that hold queues.
+    pub broker_datas: Vec<BrokerData>,
+    /// Filter servers by broker address; long out of use, but always written by Java.
+    pub filter_server_table: BTreeMap<String, Vec<String>>,
+    /// `broker:n` pairs joined by `;` for an ordered topic.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub order_topic_conf: Option<String>,
+    /// How many queues each broker holds.
+    pub queue_datas: Vec<QueueData>,
+}
+
+impl JsonBody for TopicRouteData {
+    const NAME: &'static str = "TopicRouteData";
+}
+
+/// One broker of a route: a master and its replicas.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct BrokerData {
+    /// Broker id → `host:port`; id 0 is the master.
+    pub broker_addrs: BTreeMap<i64, String>,
+    /// The broker's name.
+    pub broker_name: String,
+    /// The cluster it belongs to.
+    pub cluster: String,
+    /// Whether a replica may act for a lost master.
+    pub enable_acting_master: bool,
+    /// The zone it stands in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub zone_name: Option<String>,
+}
+
+/// How many queues of a topic one broker holds.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct QueueData {
+    /// The broker's name.
+    pub broker_name: String,
+    /// Permission bits, see [`Permission`].
+    pub perm: i32,
+    /// Queues that can be read.
+    pub read_queue_nums: i32,
+    /// Flags of the topic.
+    pub topic_sys_flag: i32,
+    /// Queues that can be written.
+    pub write_queue_nums: i32,
+}
+
+/// The most queues of one broker that a route is believed; a count is only a number on the wire.
+const MAX_QUEUES_PER_BROKER: i32 = 65_536;
+
+impl TopicRouteData {
+    /// The same route in the order in which two routes are compared (Java sorts copies of both).
+    #[must_use]
+    pub fn sorted(mut self) -> Self {
+        self.queue_datas
+            .sort_by(|a, b| compare_utf16(&a.broker_name, &b.broker_name));
+        self.broker_datas
+            .sort_by(|a, b| compare_utf16(&a.broker_name, &b.broker_name));
+        self
+    }
+
+    /// The queues a producer may choose from, in the order it goes round them, and whether the
+    /// topic has an order configuration (Java `MQClientInstance#topicRouteData2TopicPublishInfo`).
+    ///
+    /// Without such a configuration these are the writeable queues of brokers that have a master,
+    /// sorted by broker name.
+    pub fn publish_queues(&self, topic: &str) -> (Vec<MessageQueue>, bool) {
+        if let Some(conf) = self
+            .order_topic_conf
+            .as_deref()
+            .filter(|conf| !conf.is_empty())
+        {
+            let queues = conf
+                .split(';')
+                .filter_map(|part| {
+                    let mut words = part.split(':');
+                    let broker = words.next()?;
+                    let count = words.next()?.trim().parse::<i32>().ok()?;
+                    Some((count, broker))
+                })
+                .flat_map(|(count, broker)| queues_of(topic, broker, count))
+                .collect();
+            return (queues, true);
+        }
+        let mut datas: Vec<&QueueData> = self.queue_datas.iter().collect();
+        datas.sort_by(|a, b| compare_utf16(&a.broker_name, &b.broker_name));
+        let queues = datas
+            .into_iter()
+            .filter(|data| {
+                Permission(data.perm).is_writeable() && self.has_master(&data.broker_name)
+            })
+            .flat_map(|data| queues_of(topic, &data.broker_name, data.write_queue_nums))
+            .collect();
+        (queues, false)
+    }
+
+    /// The queues a consumer may read, sorted
+    /// (Java `MQClientInstance#topicRouteData2TopicSubscribeInfo`). No master is needed.
+    pub fn subscribe_queues(&self, topic: &str) -> Vec<MessageQueue> {
+        let mut queues: Vec<MessageQueue> = self
+            .queue_datas
+            .iter()
+            .filter(|data| Permission(data.perm).is_readable())
+            .flat_map(|data| queues_of(topic, &data.broker_name, data.read_queue_nums))
+            .collect();
+        queues.sort();
+        queues.dedup();
+        queues
+    }
+
+    fn has_master(&self, broker_name: &str) -> bool {
+        self.broker_datas
+            .iter()
+            .find(|data| data.broker_name == broker_name)
+            .is_some_and(|data| data.broker_addrs.contains_key(&MASTER_ID))
+    }
+}
+
+fn queues_of(topic: &str, broker: &str, count: i32) -> impl Iterator<Item = MessageQueue> + use<> {
+    let topic: Arc<str> = topic.into();
+    let broker: Arc<str> = broker.into();
+    (0..count.min(MAX_QUEUES_PER_BROKER))
+        .map(move |id| MessageQueue::new(Arc::clone(&topic), Arc::clone(&broker), id))
+}

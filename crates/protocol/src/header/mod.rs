@@ -1,0 +1,155 @@
+//! The custom headers of requests and responses, one file a family.
+//!
+//! Field names on the wire are Java's. A field of type `Option` is left out when it is `None`; all
+//! others are required, and sent always.
+
+mod admin;
+mod heartbeat;
+mod offset;
+mod pull;
+mod route;
+mod send;
+
+pub use admin::CreateTopicRequestHeader;
+pub use heartbeat::{
+    GetConsumerListByGroupRequestHeader, NotifyConsumerIdsChangedRequestHeader,
+    UnregisterClientRequestHeader,
+};
+pub use offset::{
+    GetMaxOffsetRequestHeader, GetMinOffsetRequestHeader, OffsetResponseHeader,
+    QueryConsumerOffsetRequestHeader, SearchOffsetRequestHeader, UpdateConsumerOffsetRequestHeader,
+};
+pub use pull::{PullMessageRequestHeader, PullMessageResponseHeader};
+pub use route::GetRouteInfoRequestHeader;
+pub use send::{
+    ConsumerSendMsgBackRequestHeader, SendMessageRequestHeader, SendMessageRequestHeaderV2,
+    SendMessageResponseHeader,
+};
+
+use crate::{CodecError, ExtFields};
+
+/// A header that travels as text fields of a command (Java `CommandCustomHeader`).
+pub trait CommandCustomHeader: Sized {
+    /// The Java class name, for errors.
+    const NAME: &'static str;
+
+    /// Adds the fields.
+    fn encode(&self, fields: &mut ExtFields);
+
+    /// Reads the fields.
+    ///
+    /// # Errors
+    /// [`CodecError::MissingField`] or [`CodecError::BadField`].
+    fn decode(fields: &ExtFields) -> Result<Self, CodecError>;
+}
+
+/// One field's text form.
+trait HeaderField: Sized {
+    fn encode(&self, name: &'static str, fields: &mut ExtFields);
+    fn decode(
+        header: &'static str,
+        name: &'static str,
+        fields: &ExtFields,
+    ) -> Result<Self, CodecError>;
+}
+
+fn required<'a>(
+    header: &'static str,
+    field: &'static str,
+    fields: &'a ExtFields,
+) -> Result<&'a str, CodecError> {
+    fields
+        .get(field)
+        .ok_or(CodecError::MissingField { header, field })
+}
+
+impl HeaderField for String {
+    fn encode(&self, name: &'static str, fields: &mut ExtFields) {
+        fields.set(name, self.as_str());
+    }
+
+    fn decode(
+        header: &'static str,
+        name: &'static str,
+        fields: &ExtFields,
+    ) -> Result<Self, CodecError> {
+        required(header, name, fields).map(str::to_owned)
+    }
+}
+
+macro_rules! parsed_field {
+    ($($kind:ty),+) => {$(
+        impl HeaderField for $kind {
+            fn encode(&self, name: &'static str, fields: &mut ExtFields) {
+                fields.set(name, self.to_string());
+            }
+
+            fn decode(
+                header: &'static str,
+                field: &'static str,
+                fields: &ExtFields,
+            ) -> Result<Self, CodecError> {
+                let value = required(header, field, fields)?;
+                value.parse().map_err(|_| CodecError::BadField {
+                    header,
+                    field,
+                    value: value.to_owned(),
+                })
+            }
+        }
+    )+};
+}
+
+parsed_field!(i32, i64, bool);
+
+impl<T: HeaderField> HeaderField for Option<T> {
+    fn encode(&self, name: &'static str, fields: &mut ExtFields) {
+        if let Some(value) = self {
+            value.encode(name, fields);
+        }
+    }
+
+    fn decode(
+        header: &'static str,
+        name: &'static str,
+        fields: &ExtFields,
+    ) -> Result<Self, CodecError> {
+        match fields.get(name) {
+            Some(_) => T::decode(header, name, fields).map(Some),
+            None => Ok(None),
+        }
+    }
+}
+
+/// Declares a header: its fields, their wire names, and both directions.
+macro_rules! header {
+    ($(
+        $(#[$meta:meta])*
+        pub struct $header:ident {
+            $($(#[$field_meta:meta])* $field:ident: $kind:ty => $name:literal,)*
+        }
+    )+) => {$(
+        $(#[$meta])*
+        #[derive(Debug, Clone, PartialEq, Eq)]
+        pub struct $header {
+            $($(#[$field_meta])* pub $field: $kind,)*
+        }
+
+        impl $crate::header::CommandCustomHeader for $header {
+            const NAME: &'static str = stringify!($header);
+
+            fn encode(&self, fields: &mut $crate::ExtFields) {
+                $($crate::header::HeaderField::encode(&self.$field, $name, fields);)*
+            }
+
+            fn decode(fields: &$crate::ExtFields) -> Result<Self, $crate::CodecError> {
+                Ok(Self {
+                    $($field: $crate::header::HeaderField::decode(
+                        stringify!($header), $name, fields,
+                    )?,)*
+                })
+            }
+        }
+    )+};
+}
+use header;

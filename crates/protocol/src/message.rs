@@ -1,0 +1,378 @@
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::{CodecError, Properties};
+
+/// Names of properties with a meaning (Java `MessageConst`).
+pub mod property {
+    /// Keys by which a message can be found, joined by spaces.
+    pub const KEYS: &str = "KEYS";
+    /// The tag by which consumers filter.
+    pub const TAGS: &str = "TAGS";
+    /// Whether the broker waits until the message is stored safely.
+    pub const WAIT_STORE_MSG_OK: &str = "WAIT";
+    /// The delay level.
+    pub const DELAY_TIME_LEVEL: &str = "DELAY";
+    /// The topic of a message that is tried again.
+    pub const RETRY_TOPIC: &str = "RETRY_TOPIC";
+    /// The topic a delayed message goes to.
+    pub const REAL_TOPIC: &str = "REAL_TOPIC";
+    /// The queue a delayed message goes to.
+    pub const REAL_QUEUE_ID: &str = "REAL_QID";
+    /// The key that the sender gives each message.
+    pub const UNIQ_KEY: &str = "UNIQ_KEY";
+    /// The queue's smallest offset when the message was pulled.
+    pub const MIN_OFFSET: &str = "MIN_OFFSET";
+    /// The queue's end when the message was pulled.
+    pub const MAX_OFFSET: &str = "MAX_OFFSET";
+    /// How often the message was tried, while it is on its way to a retry topic.
+    pub const RECONSUME_TIME: &str = "RECONSUME_TIME";
+    /// How often it may be tried, while it is on its way to a retry topic.
+    pub const MAX_RECONSUME_TIMES: &str = "MAX_RECONSUME_TIMES";
+    /// The id of the message that a retry is of.
+    pub const ORIGIN_MESSAGE_ID: &str = "ORIGIN_MESSAGE_ID";
+    /// When the listener was called, in milliseconds since 1970.
+    pub const CONSUME_START_TIMESTAMP: &str = "CONSUME_START_TIME";
+    /// The region of the broker.
+    pub const MSG_REGION: &str = "MSG_REGION";
+    /// Whether the broker wants traces.
+    pub const TRACE_SWITCH: &str = "TRACE_ON";
+    /// The broker's cluster.
+    pub const CLUSTER: &str = "CLUSTER";
+
+    /// Names that [`super::Message::put_user_property`] refuses: they steer clients and brokers.
+    pub(super) const RESERVED: &[&str] = &[
+        KEYS,
+        TAGS,
+        WAIT_STORE_MSG_OK,
+        DELAY_TIME_LEVEL,
+        RETRY_TOPIC,
+        REAL_TOPIC,
+        REAL_QUEUE_ID,
+        UNIQ_KEY,
+        MIN_OFFSET,
+        MAX_OFFSET,
+        RECONSUME_TIME,
+        MAX_RECONSUME_TIMES,
+        ORIGIN_MESSAGE_ID,
+        CONSUME_START_TIMESTAMP,
+        MSG_REGION,
+        TRACE_SWITCH,
+        CLUSTER,
+        "TRAN_MSG",
+        "PGROUP",
+        "BUYER_ID",
+        "TRANSFER_FLAG",
+        "CORRECTION_FLAG",
+        "MQ2_FLAG",
+        "EXTEND_UNIQ_INFO",
+        "INNER_NUM",
+        "INNER_BASE",
+        "DUP_INFO",
+        "CHECK_IMMUNITY_TIME_IN_SECONDS",
+        "TRAN_PREPARED_QUEUE_OFFSET",
+        "__transactionId__",
+        "TRANSACTION_CHECK_TIMES",
+        "INSTANCE_ID",
+        "CORRELATION_ID",
+        "REPLY_TO_CLIENT",
+        "TTL",
+        "ARRIVE_TIME",
+        "PUSH_REPLY_TIME",
+        "MSG_TYPE",
+        "POP_CK",
+        "POP_CK_OFFSET",
+        "1ST_POP_TIME",
+        "__SHARDINGKEY",
+        "PROPERTY_FORWARD_QUEUE_ID",
+        "REDIRECT",
+        "INNER_MULTI_DISPATCH",
+        "INNER_MULTI_QUEUE_OFFSET",
+        "TRACE_CONTEXT",
+        "TIMER_DELAY_SEC",
+        "TIMER_DELAY_MS",
+        "TIMER_DELIVER_MS",
+        "TIMER_ENQUEUE_MS",
+        "TIMER_DEQUEUE_MS",
+        "TIMER_ROLL_TIMES",
+        "TIMER_OUT_MS",
+        "TIMER_DEL_UNIQKEY",
+        "TIMER_DELAY_LEVEL",
+        "TIMER_ROLL_LABEL",
+        "__BORNHOST",
+        "BORN_TIMESTAMP",
+        "__CRC32#",
+        "DLQ_ORIGIN_TOPIC",
+        "DLQ_ORIGIN_MESSAGE_ID",
+    ];
+}
+
+/// A message as a user makes it (Java `Message`).
+///
+/// Cloning shares the body.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Message {
+    topic: Arc<str>,
+    flag: i32,
+    properties: Properties,
+    body: Bytes,
+}
+
+impl Message {
+    /// A message without tag and keys. The broker is asked to store it safely before it answers
+    /// (property `WAIT`), as Java's constructor does.
+    pub fn new(topic: impl Into<Arc<str>>, body: impl Into<Bytes>) -> Self {
+        let mut properties = Properties::new();
+        properties.insert(property::WAIT_STORE_MSG_OK.to_owned(), "true".to_owned());
+        Self {
+            topic: topic.into(),
+            flag: 0,
+            properties,
+            body: body.into(),
+        }
+    }
+
+    /// A message of given parts; nothing is added.
+    pub fn from_parts(
+        topic: impl Into<Arc<str>>,
+        flag: i32,
+        properties: Properties,
+        body: impl Into<Bytes>,
+    ) -> Self {
+        Self {
+            topic: topic.into(),
+            flag,
+            properties,
+            body: body.into(),
+        }
+    }
+
+    /// The same message with a tag.
+    #[must_use]
+    pub fn with_tags(mut self, tags: impl Into<String>) -> Self {
+        self.put_property(property::TAGS, tags);
+        self
+    }
+
+    /// The same message with keys; several are joined by single spaces.
+    #[must_use]
+    pub fn with_keys(mut self, keys: impl Into<String>) -> Self {
+        self.put_property(property::KEYS, keys);
+        self
+    }
+
+    /// Sets a property of the user's own.
+    ///
+    /// # Errors
+    /// [`CodecError::Unencodable`] for a name that steers clients or brokers, for a blank name or
+    /// value, and for the two control characters that separate properties.
+    pub fn put_user_property(
+        &mut self,
+        name: impl Into<String>,
+        value: impl Into<String>,
+    ) -> Result<(), CodecError> {
+        let name = name.into();
+        let value = value.into();
+        let refused = |detail: String| CodecError::Unencodable {
+            what: "user property",
+            detail,
+        };
+        if property::RESERVED.contains(&name.as_str()) {
+            return Err(refused(format!("{name} is a reserved name")));
+        }
+        if name.trim().is_empty() || value.trim().is_empty() {
+            return Err(refused(format!(
+                "blank name or value: {name:?} = {value:?}"
+            )));
+        }
+        if name.contains(['\u{1}', '\u{2}']) || value.contains(['\u{1}', '\u{2}']) {
+            return Err(refused(format!("U+0001 or U+0002 in {name:?} = {value:?}")));
+        }
+        self.properties.insert(name, value);
+        Ok(())
+    }
+
+    /// Sets any property, reserved ones too.
+    pub fn put_property(&mut self, name: &str, value: impl Into<String>) {
+        self.properties.insert(name.to_owned(), value.into());
+    }
+
+    /// Removes a property and gives its value.
+    pub fn clear_property(&mut self, name: &str) -> Option<String> {
+        self.properties.remove(name)
+    }
+
+    /// Moves the message to another topic.
+    pub fn set_topic(&mut self, topic: impl Into<Arc<str>>) {
+        self.topic = topic.into();
+    }
+
+    /// Sets the user's flag, which travels with the message and means nothing to brokers.
+    pub fn set_flag(&mut self, flag: i32) {
+        self.flag = flag;
+    }
+
+    /// The topic.
+    pub fn topic(&self) -> &str {
+        &self.topic
+    }
+
+    /// The user's flag; 0 unless set.
+    pub fn flag(&self) -> i32 {
+        self.flag
+    }
+
+    /// The body.
+    pub fn body(&self) -> &Bytes {
+        &self.body
+    }
+
+    /// All properties.
+    pub fn properties(&self) -> &Properties {
+        &self.properties
+    }
+
+    /// One property.
+    pub fn property(&self, name: &str) -> Option<&str> {
+        self.properties.get(name).map(String::as_str)
+    }
+
+    /// The tag.
+    pub fn tags(&self) -> Option<&str> {
+        self.property(property::TAGS)
+    }
+
+    /// The keys, joined by spaces.
+    pub fn keys(&self) -> Option<&str> {
+        self.property(property::KEYS)
+    }
+}
+
+/// A message as it was stored and pulled (Java `MessageExt`).
+///
+/// Cloning shares the body, which may be a slice of the whole pull reply: [`MessageExt::detach`]
+/// gives it memory of its own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MessageExt {
+    pub(crate) message: Message,
+    pub(crate) broker_name: Arc<str>,
+    pub(crate) queue_id: i32,
+    pub(crate) store_size: usize,
+    pub(crate) queue_offset: i64,
+    pub(crate) sys_flag: i32,
+    pub(crate) born_timestamp: i64,
+    pub(crate) born_host: SocketAddr,
+    pub(crate) store_timestamp: i64,
+    pub(crate) store_host: SocketAddr,
+    pub(crate) offset_msg_id: String,
+    pub(crate) commit_log_offset: i64,
+    pub(crate) reconsume_times: i32,
+    pub(crate) prepared_transaction_offset: i64,
+}
+
+impl MessageExt {
+    /// The message's id: the sender's unique key, or the offset id when there is none.
+    pub fn msg_id(&self) -> &str {
+        self.message
+            .property(property::UNIQ_KEY)
+            .unwrap_or(&self.offset_msg_id)
+    }
+
+    /// The id that tells broker address and commit-log offset.
+    pub fn offset_msg_id(&self) -> &str {
+        &self.offset_msg_id
+    }
+
+    /// The name of the broker it was pulled from; empty when unknown.
+    pub fn broker_name(&self) -> &str {
+        &self.broker_name
+    }
+
+    /// The queue it was pulled from.
+    pub fn queue_id(&self) -> i32 {
+        self.queue_id
+    }
+
+    /// Its offset in that queue.
+    pub fn queue_offset(&self) -> i64 {
+        self.queue_offset
+    }
+
+    /// Its size in the store, in bytes.
+    pub fn store_size(&self) -> usize {
+        self.store_size
+    }
+
+    /// Flag bits, see [`crate::sys_flag`]; the compressed bit is cleared once the body is expanded.
+    pub fn sys_flag(&self) -> i32 {
+        self.sys_flag
+    }
+
+    /// When it was made, in milliseconds since 1970, by the sender's clock.
+    pub fn born_timestamp(&self) -> i64 {
+        self.born_timestamp
+    }
+
+    /// The sender's address as the broker saw it.
+    pub fn born_host(&self) -> SocketAddr {
+        self.born_host
+    }
+
+    /// When it was stored, in milliseconds since 1970, by the broker's clock.
+    pub fn store_timestamp(&self) -> i64 {
+        self.store_timestamp
+    }
+
+    /// The address of the broker that stored it.
+    pub fn store_host(&self) -> SocketAddr {
+        self.store_host
+    }
+
+    /// Its offset in the commit log.
+    pub fn commit_log_offset(&self) -> i64 {
+        self.commit_log_offset
+    }
+
+    /// How often it was consumed in vain before.
+    pub fn reconsume_times(&self) -> i32 {
+        self.reconsume_times
+    }
+
+    /// The commit-log offset of the half message that it was committed from, or 0.
+    pub fn prepared_transaction_offset(&self) -> i64 {
+        self.prepared_transaction_offset
+    }
+
+    /// Sets how often it was consumed in vain.
+    pub fn set_reconsume_times(&mut self, times: i32) {
+        self.reconsume_times = times;
+    }
+
+    /// Tells which queue it came from.
+    pub fn set_queue(&mut self, broker_name: Arc<str>, queue_id: i32) {
+        self.broker_name = broker_name;
+        self.queue_id = queue_id;
+    }
+
+    /// The message to change its topic or properties.
+    pub fn message_mut(&mut self) -> &mut Message {
+        &mut self.message
+    }
+
+    /// The same message with a body in memory of its own, so that it keeps no pull reply alive.
+    #[must_use]
+    pub fn detach(mut self) -> Self {
+        self.message.body = Bytes::copy_from_slice(&self.message.body);
+        self
+    }
+}
+
+impl std::ops::Deref for MessageExt {
+    type Target = Message;
+
+    fn deref(&self) -> &Message {
+        &self.message
+    }
+}

@@ -1,0 +1,302 @@
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use byteorder::{BigEndian, ByteOrder};
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+
+use crate::compression::CompressionType;
+use crate::{
+    CodecError, Message, MessageExt, OffsetMessageId, decode_properties, properties, sys_flag,
+};
+
+const MAGIC_V1: u32 = 0xDAA3_20A7;
+const MAGIC_V2: u32 = 0xDAA3_20AB;
+const V1_TOPIC_MAX: usize = 127;
+
+/// One message in the form in which brokers store and hand it out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredMessage {
+    /// The queue.
+    pub queue_id: i32,
+    /// The user's flag.
+    pub flag: i32,
+    /// The offset in the queue.
+    pub queue_offset: i64,
+    /// The offset in the commit log.
+    pub commit_log_offset: i64,
+    /// See [`crate::sys_flag`]. The two address bits follow from the hosts when encoding.
+    pub sys_flag: i32,
+    /// When it was made, in milliseconds since 1970.
+    pub born_timestamp: i64,
+    /// Who sent it.
+    pub born_host: SocketAddr,
+    /// When it was stored, in milliseconds since 1970.
+    pub store_timestamp: i64,
+    /// Who stored it.
+    pub store_host: SocketAddr,
+    /// How often it was consumed in vain.
+    pub reconsume_times: i32,
+    /// The commit-log offset of its half message.
+    pub prepared_transaction_offset: i64,
+    /// The body as stored, perhaps compressed.
+    pub body: Bytes,
+    /// The topic.
+    pub topic: String,
+    /// The encoded properties.
+    pub properties: String,
+}
+
+impl StoredMessage {
+    /// Appends the stored form.
+    ///
+    /// # Errors
+    /// [`CodecError::Unencodable`] when topic, properties or body exceed their length fields.
+    pub fn encode(&self, out: &mut BytesMut) -> Result<(), CodecError> {
+        properties::check_length(&self.properties)?;
+        let too_long = |what: &'static str, length: usize| CodecError::Unencodable {
+            what,
+            detail: format!("{length} bytes"),
+        };
+        let topic_length =
+            u16::try_from(self.topic.len()).map_err(|_| too_long("topic", self.topic.len()))?;
+        let body_length =
+            i32::try_from(self.body.len()).map_err(|_| too_long("body", self.body.len()))?;
+        let start = out.len();
+        let wide_topic = self.topic.len() > V1_TOPIC_MAX;
+        out.put_u32(0);
+        out.put_u32(if wide_topic { MAGIC_V2 } else { MAGIC_V1 });
+        out.put_u32(body_checksum(&self.body));
+        out.put_i32(self.queue_id);
+        out.put_i32(self.flag);
+        out.put_i64(self.queue_offset);
+        out.put_i64(self.commit_log_offset);
+        let mut flags = self.sys_flag & !(sys_flag::BORN_HOST_V6 | sys_flag::STORE_HOST_V6);
+        if self.born_host.is_ipv6() {
+            flags |= sys_flag::BORN_HOST_V6;
+        }
+        if self.store_host.is_ipv6() {
+            flags |= sys_flag::STORE_HOST_V6;
+        }
+        out.put_i32(flags);
+        out.put_i64(self.born_timestamp);
+        put_host(out, self.born_host);
+        out.put_i64(self.store_timestamp);
+        put_host(out, self.store_host);
+        out.put_i32(self.reconsume_times);
+        out.put_i64(self.prepared_transaction_offset);
+        out.put_i32(body_length);
+        out.put_slice(&self.body);
+        if wide_topic {
+            out.put_u16(topic_length);
+        } else {
+            out.put_u8(topic_length as u8);
+        }
+        out.put_slice(self.topic.as_bytes());
+        out.put_u16(self.properties.len() as u16);
+        out.put_slice(self.properties.as_bytes());
+        let size = out.len().saturating_sub(start);
+        let size = i32::try_from(size).map_err(|_| too_long("message", size))?;
+        if let Some(mut place) = out.get_mut(start..) {
+            place.put_i32(size);
+        }
+        Ok(())
+    }
+
+    /// Reads one message, which must fill `bytes` exactly. The body is a slice of `bytes`.
+    ///
+    /// # Errors
+    /// A wrong magic, a length that does not fit, text that is not UTF-8, or a checksum that the
+    /// body does not have.
+    pub fn decode(mut bytes: Bytes) -> Result<Self, CodecError> {
+        const CUT: CodecError = CodecError::Truncated {
+            what: "stored message",
+        };
+        let whole = bytes.len();
+        let input = &mut bytes;
+        let size = input.try_get_i32().map_err(|_| CUT)?;
+        if usize::try_from(size) != Ok(whole) {
+            return Err(CodecError::BadLength {
+                what: "stored message",
+                length: size.into(),
+            });
+        }
+        let magic = input.try_get_u32().map_err(|_| CUT)?;
+        let wide_topic = match magic {
+            MAGIC_V1 => false,
+            MAGIC_V2 => true,
+            _ => {
+                return Err(CodecError::BadMagic {
+                    magic: magic as i32,
+                });
+            }
+        };
+        let checksum = input.try_get_u32().map_err(|_| CUT)?;
+        let queue_id = input.try_get_i32().map_err(|_| CUT)?;
+        let flag = input.try_get_i32().map_err(|_| CUT)?;
+        let queue_offset = input.try_get_i64().map_err(|_| CUT)?;
+        let commit_log_offset = input.try_get_i64().map_err(|_| CUT)?;
+        let sys_flag = input.try_get_i32().map_err(|_| CUT)?;
+        let born_timestamp = input.try_get_i64().map_err(|_| CUT)?;
+        let born_host = take_host(input, sys_flag & sys_flag::BORN_HOST_V6 != 0)?;
+        let store_timestamp = input.try_get_i64().map_err(|_| CUT)?;
+        let store_host = take_host(input, sys_flag & sys_flag::STORE_HOST_V6 != 0)?;
+        let reconsume_times = input.try_get_i32().map_err(|_| CUT)?;
+        let prepared_transaction_offset = input.try_get_i64().map_err(|_| CUT)?;
+        let body_length = input.try_get_i32().map_err(|_| CUT)?;
+        let body = take(input, body_length, "body")?;
+        if checksum != 0 && checksum != body_checksum(&body) {
+            return Err(CodecError::BadChecksum {
+                expected: checksum,
+                actual: body_checksum(&body),
+            });
+        }
+        let topic_length = if wide_topic {
+            i32::from(input.try_get_u16().map_err(|_| CUT)?)
+        } else {
+            i32::from(input.try_get_u8().map_err(|_| CUT)?)
+        };
+        let topic = take_text(input, topic_length, "topic")?;
+        let properties_length = i32::from(input.try_get_i16().map_err(|_| CUT)?);
+        let properties = take_text(input, properties_length, "properties")?;
+        Ok(Self {
+            queue_id,
+            flag,
+            queue_offset,
+            commit_log_offset,
+            sys_flag,
+            born_timestamp,
+            born_host,
+            store_timestamp,
+            store_host,
+            reconsume_times,
+            prepared_transaction_offset,
+            body,
+            topic,
+            properties,
+        })
+    }
+
+    /// The message as a user sees it: body expanded, properties read. `store_size` is the size of
+    /// the stored form.
+    ///
+    /// # Errors
+    /// [`CodecError::Compression`].
+    pub fn into_message_ext(self, store_size: usize) -> Result<MessageExt, CodecError> {
+        let mut sys_flag = self.sys_flag;
+        let mut body = self.body;
+        if sys_flag & sys_flag::COMPRESSED != 0 {
+            body = CompressionType::from_flag(sys_flag)?.decompress(&body)?;
+            sys_flag &= !sys_flag::COMPRESSED;
+        }
+        let id = OffsetMessageId {
+            store_host: self.store_host,
+            commit_log_offset: self.commit_log_offset,
+        };
+        let properties = decode_properties(&self.properties);
+        Ok(MessageExt {
+            message: Message::from_parts(self.topic, self.flag, properties, body),
+            broker_name: "".into(),
+            queue_id: self.queue_id,
+            store_size,
+            queue_offset: self.queue_offset,
+            sys_flag,
+            born_timestamp: self.born_timestamp,
+            born_host: self.born_host,
+            store_timestamp: self.store_timestamp,
+            store_host: self.store_host,
+            offset_msg_id: id.to_string(),
+            commit_log_offset: self.commit_log_offset,
+            reconsume_times: self.reconsume_times,
+            prepared_transaction_offset: self.prepared_transaction_offset,
+        })
+    }
+}
+
+/// Cuts the body of a pull reply into its messages.
+///
+/// A message that cannot be decoded is yielded as an error and the next one goes on behind it; only
+/// a length that cannot be true ends the walk, since then nobody knows where the next one starts.
+#[derive(Debug)]
+pub struct StoredMessages(Bytes);
+
+impl StoredMessages {
+    /// The messages in `bytes`, one after the other.
+    pub fn new(bytes: Bytes) -> Self {
+        Self(bytes)
+    }
+}
+
+impl Iterator for StoredMessages {
+    type Item = Result<MessageExt, CodecError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        const SMALLEST: usize = 8;
+        if self.0.is_empty() {
+            return None;
+        }
+        let Some(size) = self.0.get(..4).map(BigEndian::read_i32) else {
+            self.0.clear();
+            return Some(Err(CodecError::Truncated {
+                what: "stored message",
+            }));
+        };
+        match usize::try_from(size) {
+            Ok(length) if length >= SMALLEST && length <= self.0.len() => {
+                let message = self.0.split_to(length);
+                Some(StoredMessage::decode(message).and_then(|m| m.into_message_ext(length)))
+            }
+            _ => {
+                self.0.clear();
+                Some(Err(CodecError::BadLength {
+                    what: "stored message",
+                    length: size.into(),
+                }))
+            }
+        }
+    }
+}
+
+fn body_checksum(body: &[u8]) -> u32 {
+    crc32fast::hash(body) & 0x7FFF_FFFF
+}
+
+fn put_host(out: &mut BytesMut, host: SocketAddr) {
+    match host.ip() {
+        IpAddr::V4(ip) => out.put_slice(&ip.octets()),
+        IpAddr::V6(ip) => out.put_slice(&ip.octets()),
+    }
+    out.put_u32(u32::from(host.port()));
+}
+
+fn take_host(input: &mut Bytes, v6: bool) -> Result<SocketAddr, CodecError> {
+    const CUT: CodecError = CodecError::Truncated {
+        what: "host address",
+    };
+    let ip: IpAddr = if v6 {
+        Ipv6Addr::from(input.try_get_u128().map_err(|_| CUT)?).into()
+    } else {
+        Ipv4Addr::from(input.try_get_u32().map_err(|_| CUT)?).into()
+    };
+    let port = input.try_get_i32().map_err(|_| CUT)?;
+    let port = u16::try_from(port).map_err(|_| CodecError::BadLength {
+        what: "port",
+        length: port.into(),
+    })?;
+    Ok(SocketAddr::new(ip, port))
+}
+
+fn take(input: &mut Bytes, length: i32, what: &'static str) -> Result<Bytes, CodecError> {
+    match usize::try_from(length) {
+        Ok(wanted) if wanted <= input.len() => Ok(input.split_to(wanted)),
+        _ => Err(CodecError::BadLength {
+            what,
+            length: length.into(),
+        }),
+    }
+}
+
+fn take_text(input: &mut Bytes, length: i32, what: &'static str) -> Result<String, CodecError> {
+    let bytes = take(input, length, what)?;
+    std::str::from_utf8(&bytes)
+        .map(str::to_owned)
+        .map_err(|_| CodecError::BadUtf8 { what })
+}
