@@ -7,6 +7,11 @@ use super::{Arc, Condvar, Deadline, Mutex};
 
 pub(crate) use os_thread::yield_now;
 
+/// How many threads can run at once, at least 1.
+pub(crate) fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
 /// Starts a thread that is known as this library's for as long as it runs.
 ///
 /// Everything `f` owns is dropped before a join of the thread returns.

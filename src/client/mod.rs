@@ -1,0 +1,27 @@
+//! What all clients of a process share: instances, routes, heartbeats, registries, service threads.
+//!
+//! Knows topics, brokers and groups; sees producers and consumers only through two traits.
+
+mod broker_address_table;
+mod client_remoting_processor;
+mod group_registry;
+mod heartbeat;
+mod mq_client_api;
+mod mq_client_instance;
+mod mq_client_manager;
+mod mq_consumer_inner;
+mod mq_producer_inner;
+mod offset_persist_service;
+mod pull_message_service;
+mod rebalance_service;
+mod topic_publish_info;
+mod topic_route;
+
+pub(crate) use mq_client_api::{MQClientApi, PullReply, SendReply};
+pub(crate) use mq_client_instance::MQClientInstance;
+pub use mq_client_manager::MQClientManager;
+pub(crate) use mq_client_manager::{Membership, Role};
+pub(crate) use mq_consumer_inner::MQConsumerInner;
+pub(crate) use mq_producer_inner::MQProducerInner;
+pub(crate) use pull_message_service::MessageRequest;
+pub(crate) use topic_publish_info::TopicPublishInfo;

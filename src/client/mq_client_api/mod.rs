@@ -1,0 +1,56 @@
+//! Typed requests, one file a family (Java `MQClientAPIImpl`).
+
+mod heartbeat;
+mod offset;
+mod pull;
+mod route;
+mod send;
+
+use std::time::Duration;
+
+pub(crate) use pull::PullReply;
+use rocketmq_protocol::header::CommandCustomHeader;
+use rocketmq_protocol::{RemotingCommand, response_code};
+pub(crate) use send::SendReply;
+
+use crate::error::{Error, Result};
+use crate::remoting::MioRemotingClient;
+
+/// Requests to servers by address.
+#[derive(Debug)]
+pub(crate) struct MQClientApi {
+    remoting: MioRemotingClient,
+    /// For requests whose caller has no time limit of its own.
+    timeout: Duration,
+}
+
+impl MQClientApi {
+    pub(crate) fn new(remoting: MioRemotingClient, timeout: Duration) -> Self {
+        Self { remoting, timeout }
+    }
+
+    pub(crate) fn remoting(&self) -> &MioRemotingClient {
+        &self.remoting
+    }
+
+    pub(crate) fn timeout(&self) -> Duration {
+        self.timeout
+    }
+}
+
+/// The reply itself if its code is success, else the broker's error.
+fn expect_success(addr: &str, reply: RemotingCommand) -> Result<RemotingCommand> {
+    if reply.code == response_code::SUCCESS { Ok(reply) } else { Err(refusal(addr, reply)) }
+}
+
+fn refusal(addr: &str, reply: RemotingCommand) -> Error {
+    Error::MQBroker {
+        code: reply.code,
+        remark: reply.remark.unwrap_or_default(),
+        broker_addr: addr.to_owned(),
+    }
+}
+
+fn header_of<H: CommandCustomHeader>(addr: &str, reply: &RemotingCommand) -> Result<H> {
+    reply.decode_header().map_err(|error| Error::command(addr, error))
+}

@@ -1,0 +1,147 @@
+use rocketmq_protocol::header::{
+    CommandCustomHeader, GetMaxOffsetRequestHeader, OffsetResponseHeader,
+    QueryConsumerOffsetRequestHeader, SearchOffsetRequestHeader, UpdateConsumerOffsetRequestHeader,
+};
+use rocketmq_protocol::{MessageQueue, RemotingCommand, request_code, response_code};
+
+use super::{MQClientApi, expect_success, header_of};
+use crate::error::{Error, Result};
+use crate::sync::Deadline;
+
+/// A queue of which something is asked, at the broker that holds it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct QueueAt<'a> {
+    pub(crate) addr: &'a str,
+    pub(crate) mq: &'a MessageQueue,
+}
+
+impl QueueAt<'_> {
+    fn topic(&self) -> String {
+        self.mq.topic().to_owned()
+    }
+
+    fn broker_name(&self) -> Option<String> {
+        Some(self.mq.broker_name().to_owned())
+    }
+}
+
+impl MQClientApi {
+    /// The group's offset; [`Error::OffsetNotFound`] when the broker has none. `callback` runs once.
+    pub(crate) fn query_consumer_offset_async(
+        &self,
+        at: QueueAt<'_>,
+        group: &str,
+        deadline: Deadline,
+        callback: impl FnOnce(Result<i64>) + Send + 'static,
+    ) {
+        let header = QueryConsumerOffsetRequestHeader {
+            consumer_group: group.to_owned(),
+            topic: at.topic(),
+            queue_id: at.mq.queue_id(),
+            set_zero_if_not_found: None,
+            broker_name: at.broker_name(),
+        };
+        let request = RemotingCommand::request(request_code::QUERY_CONSUMER_OFFSET, &header);
+        let not_found = Error::OffsetNotFound { group: group.to_owned(), mq: at.mq.clone() };
+        let addr = at.addr.to_owned();
+        self.remoting.invoke_async(at.addr, request, deadline, move |outcome| {
+            callback(outcome.and_then(|reply| match reply.code {
+                response_code::QUERY_NOT_FOUND => Err(not_found),
+                _ => offset_in(&addr, reply),
+            }));
+        });
+    }
+
+    /// The offset after the queue's last message.
+    pub(crate) fn max_offset_async(
+        &self,
+        at: QueueAt<'_>,
+        deadline: Deadline,
+        callback: impl FnOnce(Result<i64>) + Send + 'static,
+    ) {
+        let header = GetMaxOffsetRequestHeader {
+            topic: at.topic(),
+            queue_id: at.mq.queue_id(),
+            committed: None,
+            broker_name: at.broker_name(),
+        };
+        self.offset_async(at.addr, request_code::GET_MAX_OFFSET, &header, deadline, callback);
+    }
+
+    /// The first offset stored at or after a time in milliseconds since 1970.
+    pub(crate) fn search_offset_async(
+        &self,
+        at: QueueAt<'_>,
+        timestamp: i64,
+        deadline: Deadline,
+        callback: impl FnOnce(Result<i64>) + Send + 'static,
+    ) {
+        let header = SearchOffsetRequestHeader {
+            topic: at.topic(),
+            queue_id: at.mq.queue_id(),
+            timestamp,
+            boundary_type: Some("LOWER".to_owned()),
+            broker_name: at.broker_name(),
+        };
+        let code = request_code::SEARCH_OFFSET_BY_TIMESTAMP;
+        self.offset_async(at.addr, code, &header, deadline, callback);
+    }
+
+    fn offset_async(
+        &self,
+        addr: &str,
+        code: i32,
+        header: &impl CommandCustomHeader,
+        deadline: Deadline,
+        callback: impl FnOnce(Result<i64>) + Send + 'static,
+    ) {
+        let request = RemotingCommand::request(code, header);
+        let from = addr.to_owned();
+        self.remoting.invoke_async(addr, request, deadline, move |outcome| {
+            callback(outcome.and_then(|reply| offset_in(&from, reply)));
+        });
+    }
+
+    /// Stores the group's offset, without an answer.
+    pub(crate) fn update_consumer_offset_oneway(
+        &self,
+        at: QueueAt<'_>,
+        group: &str,
+        offset: i64,
+    ) -> Result<()> {
+        let header = UpdateConsumerOffsetRequestHeader {
+            consumer_group: group.to_owned(),
+            topic: at.topic(),
+            queue_id: at.mq.queue_id(),
+            commit_offset: offset,
+            broker_name: at.broker_name(),
+        };
+        let request = RemotingCommand::request(request_code::UPDATE_CONSUMER_OFFSET, &header);
+        self.remoting.invoke_oneway(at.addr, request)
+    }
+
+    /// Stores the group's offset and waits for the broker to say so.
+    pub(crate) fn update_consumer_offset(
+        &self,
+        at: QueueAt<'_>,
+        group: &str,
+        offset: i64,
+        deadline: Deadline,
+    ) -> Result<()> {
+        let header = UpdateConsumerOffsetRequestHeader {
+            consumer_group: group.to_owned(),
+            topic: at.topic(),
+            queue_id: at.mq.queue_id(),
+            commit_offset: offset,
+            broker_name: at.broker_name(),
+        };
+        let request = RemotingCommand::request(request_code::UPDATE_CONSUMER_OFFSET, &header);
+        let reply = self.remoting.invoke_sync(at.addr, request, deadline)?;
+        expect_success(at.addr, reply).map(|_| ())
+    }
+}
+
+fn offset_in(addr: &str, reply: RemotingCommand) -> Result<i64> {
+    let reply = expect_success(addr, reply)?;
+    header_of::<OffsetResponseHeader>(addr, &reply).map(|header| header.offset)
+}

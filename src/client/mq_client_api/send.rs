@@ -1,0 +1,50 @@
+use bytes::Bytes;
+use rocketmq_protocol::header::{
+    SendMessageRequestHeader, SendMessageRequestHeaderV2, SendMessageResponseHeader,
+};
+use rocketmq_protocol::{RemotingCommand, request_code, response_code};
+
+use super::{MQClientApi, header_of, refusal};
+use crate::error::Result;
+use crate::sync::Deadline;
+
+/// What a broker says of a message that it stored.
+#[derive(Debug, Clone)]
+pub(crate) struct SendReply {
+    /// 0, or one of the three codes that tell how safely it is stored.
+    pub(crate) code: i32,
+    pub(crate) header: SendMessageResponseHeader,
+    pub(crate) region_id: Option<String>,
+    pub(crate) trace_on: bool,
+}
+
+impl MQClientApi {
+    /// Sends a message with the short header names, as Java does by default.
+    pub(crate) fn send_message(
+        &self,
+        addr: &str,
+        header: SendMessageRequestHeader,
+        body: Bytes,
+        deadline: Deadline,
+    ) -> Result<SendReply> {
+        let header = SendMessageRequestHeaderV2(header);
+        let request = RemotingCommand::request(request_code::SEND_MESSAGE_V2, &header).with_body(body);
+        let reply = self.remoting.invoke_sync(addr, request, deadline)?;
+        match reply.code {
+            response_code::SUCCESS
+            | response_code::FLUSH_DISK_TIMEOUT
+            | response_code::FLUSH_SLAVE_TIMEOUT
+            | response_code::SLAVE_NOT_AVAILABLE => Ok(SendReply {
+                code: reply.code,
+                header: header_of(addr, &reply)?,
+                region_id: reply
+                    .ext_fields
+                    .get("MSG_REGION")
+                    .filter(|region| !region.is_empty())
+                    .map(str::to_owned),
+                trace_on: reply.ext_fields.get("TRACE_ON") != Some("false"),
+            }),
+            _ => Err(refusal(addr, reply)),
+        }
+    }
+}

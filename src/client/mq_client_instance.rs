@@ -1,0 +1,319 @@
+//! One client as brokers see it: a client id, its connections, its groups and their threads.
+
+use std::fmt;
+use std::time::Duration;
+
+use super::broker_address_table::BrokerAddressTable;
+use super::client_remoting_processor::ClientRemotingProcessor;
+use super::group_registry::{ConsumerTable, ProducerTable};
+use super::heartbeat::{HeartbeatSender, HeartbeatService};
+use super::offset_persist_service::OffsetPersistService;
+use super::pull_message_service::{PullMessageService, PullRequestQueue};
+use super::rebalance_service::RebalanceService;
+use super::topic_route::{RouteOf, TopicRouteService, TopicRoutes};
+use super::{MQClientApi, MQConsumerInner, MQProducerInner};
+use crate::client_config::ClientConfig;
+use crate::error::{Error, Result};
+use crate::remoting::{ChannelEventListener, EventLoop, MioRemotingClient, RequestProcessor};
+use crate::service::{
+    JoinOutcome, ScheduledService, ServiceHandle, ServiceState, ServiceThread, ThreadPool,
+};
+use crate::sync::{Arc, Deadline, Mutex, Weak};
+
+/// What all instances of a manager share.
+#[derive(Debug, Clone)]
+pub(crate) struct Runtime {
+    pub(crate) event_loop: Arc<EventLoop>,
+    pub(crate) timer: Arc<ScheduledService>,
+}
+
+/// Owner of services and tables (Java `MQClientInstance`).
+pub(crate) struct MQClientInstance {
+    client_id: String,
+    api: Arc<MQClientApi>,
+    producers: Arc<ProducerTable>,
+    consumers: Arc<ConsumerTable>,
+    brokers: Arc<BrokerAddressTable>,
+    routes: Arc<TopicRoutes>,
+    heartbeats: Arc<HeartbeatSender>,
+    pull_requests: PullRequestQueue,
+    executor: Arc<ThreadPool>,
+    timer: Arc<ScheduledService>,
+    rebalance_service: Arc<ServiceHandle<RebalanceService>>,
+    pull_message_service: ServiceHandle<PullMessageService>,
+    heartbeat_service: Arc<ServiceHandle<HeartbeatService>>,
+    topic_route_service: ServiceHandle<TopicRouteService>,
+    offset_persist_service: ServiceHandle<OffsetPersistService>,
+    /// Remoting holds them weakly, so this is where they live.
+    _processor: Arc<ClientRemotingProcessor>,
+    _listener: Arc<HeartbeatOnConnect>,
+    /// Held while the services are started or stopped, so that whoever comes second finds the first
+    /// one's work done.
+    state: Mutex<ServiceState>,
+}
+
+impl MQClientInstance {
+    pub(crate) fn new(client_id: String, config: &ClientConfig, runtime: &Runtime) -> Arc<Self> {
+        let executor = Arc::new(ThreadPool::new(
+            "ClientCallbackExecutor",
+            config.client_callback_executor_threads,
+        ));
+        let remoting = MioRemotingClient::new(
+            Arc::clone(&runtime.event_loop),
+            Arc::clone(&executor),
+            config.connect_timeout,
+            config.namesrv_addr.clone(),
+        );
+        let api = Arc::new(MQClientApi::new(remoting, config.mq_client_api_timeout));
+        let producers = Arc::new(ProducerTable::new());
+        let consumers = Arc::new(ConsumerTable::new());
+        let brokers = Arc::new(BrokerAddressTable::new());
+        let routes = Arc::new(TopicRoutes::new(
+            Arc::clone(&api),
+            Arc::clone(&brokers),
+            Arc::clone(&producers),
+            Arc::clone(&consumers),
+        ));
+        let heartbeats = Arc::new(HeartbeatSender::new(
+            client_id.clone(),
+            Arc::clone(&api),
+            Arc::clone(&brokers),
+            Arc::clone(&producers),
+            Arc::clone(&consumers),
+        ));
+        let rebalance_service = Arc::new(handle(RebalanceService::new(
+            Arc::clone(&consumers),
+            config.rebalance_wait_interval,
+            config.rebalance_min_interval,
+        )));
+        let pull_requests = PullRequestQueue::new(Arc::clone(&runtime.timer));
+        let heartbeat_service = Arc::new(handle(HeartbeatService {
+            sender: Arc::clone(&heartbeats),
+            interval: config.heartbeat_broker_interval,
+            timeout: config.mq_client_api_timeout,
+        }));
+        let processor = Arc::new(ClientRemotingProcessor {
+            rebalance_service: Arc::clone(&rebalance_service),
+        });
+        let listener = Arc::new(HeartbeatOnConnect {
+            name_servers: config.namesrv_addr.clone(),
+            heartbeat_service: Arc::clone(&heartbeat_service),
+            rebalance_service: Arc::clone(&rebalance_service),
+        });
+        let weak_processor: Weak<dyn RequestProcessor> =
+            Arc::downgrade(&(Arc::clone(&processor) as Arc<dyn RequestProcessor>));
+        let weak_listener: Weak<dyn ChannelEventListener> =
+            Arc::downgrade(&(Arc::clone(&listener) as Arc<dyn ChannelEventListener>));
+        api.remoting().register_processor(weak_processor);
+        api.remoting().register_listener(weak_listener);
+        Arc::new(Self {
+            client_id,
+            pull_message_service: handle(PullMessageService { queue: pull_requests.clone() }),
+            topic_route_service: handle(TopicRouteService {
+                routes: Arc::clone(&routes),
+                interval: config.poll_name_server_interval,
+                timeout: config.mq_client_api_timeout,
+            }),
+            offset_persist_service: handle(OffsetPersistService {
+                consumers: Arc::clone(&consumers),
+                interval: config.persist_consumer_offset_interval,
+            }),
+            api,
+            producers,
+            consumers,
+            brokers,
+            routes,
+            heartbeats,
+            pull_requests,
+            executor,
+            timer: Arc::clone(&runtime.timer),
+            rebalance_service,
+            heartbeat_service,
+            _processor: processor,
+            _listener: listener,
+            state: Mutex::new(ServiceState::CreateJust),
+        })
+    }
+
+    pub(crate) fn client_id(&self) -> &str {
+        &self.client_id
+    }
+
+    pub(crate) fn api(&self) -> &Arc<MQClientApi> {
+        &self.api
+    }
+
+    pub(crate) fn brokers(&self) -> &BrokerAddressTable {
+        &self.brokers
+    }
+
+    pub(crate) fn routes(&self) -> &TopicRoutes {
+        &self.routes
+    }
+
+    pub(crate) fn pull_requests(&self) -> &PullRequestQueue {
+        &self.pull_requests
+    }
+
+    pub(crate) fn timer(&self) -> &Arc<ScheduledService> {
+        &self.timer
+    }
+
+    /// Starts the service threads; the second and later users find them running.
+    ///
+    /// # Errors
+    /// The operating system has no thread to give, or the instance was stopped meanwhile.
+    pub(crate) fn start(&self) -> Result<()> {
+        let mut state = self.state.lock();
+        match *state {
+            ServiceState::Running => return Ok(()),
+            ServiceState::CreateJust => {}
+            other => {
+                return Err(Error::ServiceState {
+                    operation: format!("starting client {}", self.client_id),
+                    state: other,
+                });
+            }
+        }
+        let started = self
+            .pull_message_service
+            .start()
+            .and_then(|_| self.rebalance_service.start())
+            .and_then(|_| self.heartbeat_service.start())
+            .and_then(|_| self.topic_route_service.start())
+            .and_then(|_| self.offset_persist_service.start());
+        match started {
+            Ok(_) => {
+                *state = ServiceState::Running;
+                log::info!("client {} started", self.client_id);
+                Ok(())
+            }
+            Err(error) => {
+                *state = ServiceState::StartFailed;
+                Err(Error::MQClient {
+                    code: None,
+                    reason: format!("client {} cannot start its threads: {error}", self.client_id),
+                    source: None,
+                })
+            }
+        }
+    }
+
+    /// Ends the service threads, then the connections. Returns whether all threads ended in time.
+    pub(crate) fn shutdown(&self, deadline: Deadline) -> bool {
+        let mut state = self.state.lock();
+        *state = ServiceState::ShutdownAlready;
+        // All are told before one is waited for. They issue requests, so they end before the
+        // connections do.
+        self.rebalance_service.make_stop();
+        self.heartbeat_service.make_stop();
+        self.topic_route_service.make_stop();
+        self.offset_persist_service.make_stop();
+        self.pull_message_service.make_stop();
+        self.pull_requests.close();
+        let mut joined = ended(self.rebalance_service.shutdown_until(deadline));
+        joined &= ended(self.pull_message_service.shutdown_until(deadline));
+        joined &= ended(self.heartbeat_service.shutdown_until(deadline));
+        joined &= ended(self.topic_route_service.shutdown_until(deadline));
+        joined &= ended(self.offset_persist_service.shutdown_until(deadline));
+        self.api.remoting().close();
+        let pool = self.executor.shutdown(deadline);
+        joined &= pool.left == 0;
+        log::info!("client {} stopped", self.client_id);
+        joined
+    }
+
+    pub(crate) fn register_producer(&self, group: &str, producer: Weak<dyn MQProducerInner>) -> bool {
+        self.producers.register(group, producer)
+    }
+
+    pub(crate) fn register_consumer(&self, group: &str, consumer: Weak<dyn MQConsumerInner>) -> bool {
+        self.consumers.register(group, consumer)
+    }
+
+    pub(crate) fn unregister_producer(&self, group: &str, deadline: Deadline) {
+        self.producers.unregister(group);
+        self.heartbeats.unregister(Some(group), None, deadline);
+    }
+
+    pub(crate) fn unregister_consumer(&self, group: &str, deadline: Deadline) {
+        self.consumers.unregister(group);
+        self.heartbeats.unregister(None, Some(group), deadline);
+    }
+
+    /// Tells all brokers at once who this client is, and waits for their answers.
+    pub(crate) fn send_heartbeat_to_all_broker(&self, deadline: Deadline) -> usize {
+        self.heartbeats.send_heartbeat_to_all_broker(deadline)
+    }
+
+    /// Has a heartbeat sent soon, without waiting.
+    pub(crate) fn heartbeat_soon(&self) {
+        self.heartbeat_service.wakeup();
+    }
+
+    /// Has a group looked at soon.
+    pub(crate) fn rebalance_soon(&self, group: &str) {
+        self.rebalance_service.service().request(group);
+        self.rebalance_service.wakeup();
+    }
+
+    /// Has all routes fetched again soon.
+    pub(crate) fn refresh_routes_soon(&self) {
+        self.topic_route_service.wakeup();
+    }
+
+    /// Fetches the route of a topic; see [`TopicRoutes::update_topic_route_info`].
+    pub(crate) fn update_topic_route_info(
+        &self,
+        topic: &str,
+        which: RouteOf,
+        deadline: Deadline,
+    ) -> Result<bool> {
+        self.routes.update_topic_route_info(topic, which, deadline)
+    }
+
+    /// How long requests without a limit of their own may take.
+    pub(crate) fn api_timeout(&self) -> Duration {
+        self.api.timeout()
+    }
+}
+
+impl fmt::Debug for MQClientInstance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MQClientInstance")
+            .field("client_id", &self.client_id)
+            .field("producers", &self.producers)
+            .field("consumers", &self.consumers)
+            .finish_non_exhaustive()
+    }
+}
+
+fn handle<S: ServiceThread>(service: S) -> ServiceHandle<S> {
+    ServiceHandle::new(Arc::new(service))
+}
+
+fn ended(outcome: JoinOutcome) -> bool {
+    matches!(outcome, JoinOutcome::Joined | JoinOutcome::NotStarted)
+}
+
+/// A broker that is connected anew knows nothing of this client: it is told, and the groups are
+/// looked at (Java `enableHeartbeatChannelEventListener`, on by default).
+#[derive(Debug)]
+struct HeartbeatOnConnect {
+    name_servers: Vec<String>,
+    heartbeat_service: Arc<ServiceHandle<HeartbeatService>>,
+    rebalance_service: Arc<ServiceHandle<RebalanceService>>,
+}
+
+impl ChannelEventListener for HeartbeatOnConnect {
+    fn on_channel_active(&self, addr: &str) {
+        if self.name_servers.iter().any(|server| server == addr) {
+            return;
+        }
+        self.heartbeat_service.wakeup();
+        self.rebalance_service.service().request_all();
+        self.rebalance_service.wakeup();
+    }
+
+    fn on_channel_closed(&self, _addr: &str) {}
+}

@@ -1,0 +1,168 @@
+//! Routes: fetched from name servers, compared, and pushed to those who use the topic.
+
+use std::collections::{BTreeSet, HashMap};
+use std::time::Duration;
+
+use rocketmq_protocol::MessageQueue;
+use rocketmq_protocol::body::TopicRouteData;
+use rocketmq_protocol::mix_all::AUTO_CREATE_TOPIC_KEY_TOPIC;
+
+use super::broker_address_table::BrokerAddressTable;
+use super::group_registry::{ConsumerTable, ProducerTable};
+use super::{MQClientApi, TopicPublishInfo};
+use crate::error::{Error, Result};
+use crate::service::{ServiceContext, ServiceThread};
+use crate::sync::{Arc, Deadline, Mutex};
+
+/// What is known of the routes of all topics that somebody here uses.
+#[derive(Debug)]
+pub(crate) struct TopicRoutes {
+    api: Arc<MQClientApi>,
+    brokers: Arc<BrokerAddressTable>,
+    producers: Arc<ProducerTable>,
+    consumers: Arc<ConsumerTable>,
+    table: Mutex<HashMap<String, Arc<TopicRouteData>>>,
+    /// Single flight: guards no data, is taken with a time limit, and spans the round trip.
+    name_server: Mutex<()>,
+}
+
+/// Which route to fetch for a topic.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RouteOf {
+    /// The topic's own.
+    Topic,
+    /// That of TBW102, for a topic that does not exist yet and is created by the first send with so
+    /// many queues at most.
+    DefaultTopic { queue_nums: i32 },
+}
+
+impl TopicRoutes {
+    pub(crate) fn new(
+        api: Arc<MQClientApi>,
+        brokers: Arc<BrokerAddressTable>,
+        producers: Arc<ProducerTable>,
+        consumers: Arc<ConsumerTable>,
+    ) -> Self {
+        Self {
+            api,
+            brokers,
+            producers,
+            consumers,
+            table: Mutex::new(HashMap::new()),
+            name_server: Mutex::new(()),
+        }
+    }
+
+    pub(crate) fn route(&self, topic: &str) -> Option<Arc<TopicRouteData>> {
+        self.table.lock().get(topic).cloned()
+    }
+
+    /// Fetches the route of a topic and tells everybody who uses it (Java
+    /// `MQClientInstance#updateTopicRouteInfoFromNameServer`). Returns whether the topic has a
+    /// route; one that the name server has forgotten keeps the old one.
+    pub(crate) fn update_topic_route_info(
+        &self,
+        topic: &str,
+        which: RouteOf,
+        deadline: Deadline,
+    ) -> Result<bool> {
+        let Some(_single_flight) = self.name_server.try_lock_until(deadline.instant()) else {
+            return Err(Error::RemotingTooMuchRequest {
+                reason: format!("route of {topic}: another request to the name server hangs"),
+            });
+        };
+        let fetched = match which {
+            RouteOf::Topic => self.api.topic_route_info(topic, deadline)?,
+            RouteOf::DefaultTopic { queue_nums } => {
+                let mut route = self.api.topic_route_info(AUTO_CREATE_TOPIC_KEY_TOPIC, deadline)?;
+                for data in route.iter_mut().flat_map(|route| &mut route.queue_datas) {
+                    let count = queue_nums.min(data.read_queue_nums);
+                    data.read_queue_nums = count;
+                    data.write_queue_nums = count;
+                }
+                route
+            }
+        };
+        let Some(fetched) = fetched else { return Ok(false) };
+        self.publish(topic, fetched);
+        Ok(true)
+    }
+
+    fn publish(&self, topic: &str, fetched: TopicRouteData) {
+        let fetched = fetched.sorted();
+        let producers = self.producers.snapshot();
+        let consumers = self.consumers.snapshot();
+        let unchanged = self.route(topic).is_some_and(|known| *known == fetched);
+        let awaited = producers.iter().any(|(_, p)| p.is_publish_topic_need_update(topic))
+            || consumers.iter().any(|(_, c)| c.is_subscribe_topic_need_update(topic));
+        if unchanged && !awaited {
+            return;
+        }
+        if !unchanged {
+            log::info!("route of {topic}: {fetched:?}");
+        }
+        self.brokers.update(&fetched.broker_datas);
+        let (publish_queues, order_topic) = fetched.publish_queues(topic);
+        let info = Arc::new(TopicPublishInfo::new(publish_queues, order_topic));
+        for (_, producer) in producers {
+            producer.update_topic_publish_info(topic, &info);
+        }
+        let subscribe_queues: Arc<[MessageQueue]> = fetched.subscribe_queues(topic).into();
+        for (_, consumer) in consumers {
+            consumer.update_topic_subscribe_info(topic, &subscribe_queues);
+        }
+        self.table.lock().insert(topic.to_owned(), Arc::new(fetched));
+    }
+
+    /// Drops brokers that no route names any more (Java `MQClientInstance#cleanOfflineBroker`).
+    pub(crate) fn clean_offline_broker(&self) {
+        let routes: Vec<_> = self.table.lock().values().cloned().collect();
+        let live: BTreeSet<String> = routes
+            .iter()
+            .flat_map(|route| &route.broker_datas)
+            .flat_map(|broker| broker.broker_addrs.values().cloned())
+            .collect();
+        self.brokers.clean_offline_broker(&live);
+    }
+
+    fn topics_in_use(&self) -> BTreeSet<String> {
+        let subscribed = self.consumers.snapshot().into_iter().flat_map(|(_, c)| c.subscribed_topics());
+        let published = self.producers.snapshot().into_iter().flat_map(|(_, p)| p.publish_topic_list());
+        subscribed.chain(published).collect()
+    }
+}
+
+/// Refreshes the routes of all topics in use each interval, and at once when woken.
+#[derive(Debug)]
+pub(crate) struct TopicRouteService {
+    pub(crate) routes: Arc<TopicRoutes>,
+    pub(crate) interval: Duration,
+    pub(crate) timeout: Duration,
+}
+
+impl ServiceThread for TopicRouteService {
+    fn service_name(&self) -> String {
+        "TopicRouteService".to_owned()
+    }
+
+    fn run(&self, context: &ServiceContext) {
+        loop {
+            context.wait_for_running(self.interval);
+            for topic in self.routes.topics_in_use() {
+                if context.is_stopped() {
+                    return;
+                }
+                let deadline = Deadline::after(self.timeout);
+                match self.routes.update_topic_route_info(&topic, RouteOf::Topic, deadline) {
+                    Ok(true) => {}
+                    Ok(false) => log::debug!("topic {topic} is not known to the name server"),
+                    Err(error) => log::warn!("route of {topic}: {error}"),
+                }
+            }
+            if context.is_stopped() {
+                return;
+            }
+            self.routes.clean_offline_broker();
+        }
+    }
+}

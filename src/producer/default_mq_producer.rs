@@ -1,0 +1,287 @@
+//! The producer a user holds.
+
+use std::time::Duration;
+
+use rocketmq_protocol::mix_all::AUTO_CREATE_TOPIC_KEY_TOPIC;
+use rocketmq_protocol::{Message, validators};
+
+use super::default_mq_producer_impl::{
+    DEFAULT_RETRY_RESPONSE_CODES, DefaultMQProducerImpl, ProducerConfig,
+};
+use super::send_kernel::SendSettings;
+use super::send_result::SendResult;
+use crate::client::{MQClientManager, ShutdownReport};
+use crate::client_config::{self, ClientConfig, client_config_setters};
+use crate::error::Result;
+use crate::service::ServiceState;
+use crate::sync::{Arc, Deadline};
+
+/// Sends messages to the brokers of their topic, from any number of threads.
+///
+/// Clones are the same producer. When the last one is dropped without a shutdown, the producer shuts
+/// down within a second.
+///
+/// # Java
+/// `DefaultMQProducer`.
+///
+/// # Examples
+/// ```
+/// use std::time::Duration;
+///
+/// use rocketmq_blocking::{DefaultMQProducer, Message, SendStatus};
+/// use rocketmq_embedded::Cluster;
+///
+/// let cluster = Cluster::builder().start()?;
+/// cluster.create_topic("Orders", 4);
+/// let producer = DefaultMQProducer::builder("shop").namesrv_addr(&cluster.namesrv_addr()).build()?;
+/// producer.start()?;
+/// let result = producer.send(&Message::new("Orders", "one book").with_tags("Books"))?;
+/// assert_eq!(result.send_status, SendStatus::SendOk);
+///
+/// let error = producer.send(&Message::new("Orders", "")).unwrap_err();
+/// assert_eq!(error.to_string(), "message for topic \"Orders\" refused: the body is empty");
+/// producer.shutdown(Duration::from_secs(5));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct DefaultMQProducer {
+    guard: Arc<Guard>,
+}
+
+/// Counts handles: the last one ends the producer.
+#[derive(Debug)]
+struct Guard {
+    inner: Arc<DefaultMQProducerImpl>,
+}
+
+const SHUTDOWN_ON_DROP: Duration = Duration::from_secs(1);
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        self.shutdown(SHUTDOWN_ON_DROP);
+    }
+}
+
+impl Guard {
+    fn shutdown(&self, timeout: Duration) -> ShutdownReport {
+        let inner = Arc::clone(&self.inner);
+        self.inner.termination.shut_down(timeout, move |deadline| inner.end(deadline))
+    }
+}
+
+impl DefaultMQProducer {
+    /// Begins to set up a producer of a group.
+    pub fn builder(producer_group: impl Into<String>) -> DefaultMQProducerBuilder {
+        DefaultMQProducerBuilder::new(producer_group.into())
+    }
+
+    /// Starts the producer.
+    ///
+    /// # Blocking
+    /// It starts threads and connects to nobody; brokers are met at the first send.
+    ///
+    /// # Errors
+    /// [`ServiceState`](crate::Error::ServiceState) when it was started or shut down before;
+    /// [`MQClient`](crate::Error::MQClient) when the group is in the named instance already, or
+    /// threads cannot be started.
+    pub fn start(&self) -> Result<()> {
+        self.guard.inner.start()
+    }
+
+    /// Sends a message and waits until a broker has stored it. `Ok` means stored; how safely is in
+    /// [`SendResult::send_status`].
+    ///
+    /// Queues are taken in turn. When a broker cannot be reached, does not answer, or answers with a
+    /// code that another one may not answer with, a queue of another broker is tried, up to
+    /// `retry_times_when_send_failed` times. A message whose outcome is in doubt may then be stored
+    /// twice, with the same unique key.
+    ///
+    /// # Blocking
+    /// At most `send_msg_timeout` (3 s), all attempts together. The first send to a topic also
+    /// fetches its route.
+    ///
+    /// # Errors
+    /// [`InvalidMessage`](crate::Error::InvalidMessage) before anything is sent;
+    /// [`MQClient`](crate::Error::MQClient) after the last attempt, with what failed underneath as
+    /// its source; see [`Error::may_have_been_stored`](crate::Error::may_have_been_stored).
+    ///
+    /// # Java
+    /// `DefaultMQProducer#send(Message)`. A failure that leaves the outcome in doubt is reported even
+    /// if a later attempt failed without doubt.
+    pub fn send(&self, message: &Message) -> Result<SendResult> {
+        self.send_with_timeout(message, self.guard.inner.config.send_msg_timeout)
+    }
+
+    /// [`send`](Self::send) with a time limit of its own.
+    ///
+    /// # Blocking
+    /// At most `timeout`.
+    ///
+    /// # Errors
+    /// As [`send`](Self::send).
+    pub fn send_with_timeout(&self, message: &Message, timeout: Duration) -> Result<SendResult> {
+        self.guard.inner.send(message, timeout)
+    }
+
+    /// Ends the producer for good: it leaves its group, and the last client of an instance stops the
+    /// instance's threads. Calling it again returns the first call's report.
+    ///
+    /// # Blocking
+    /// At most `timeout`; not at all on a thread of this library, where the work goes on in the
+    /// background and the report says `deferred`.
+    pub fn shutdown(&self, timeout: Duration) -> ShutdownReport {
+        self.guard.shutdown(timeout)
+    }
+
+    /// Waits for the end of a shutdown, whoever began it.
+    ///
+    /// # Blocking
+    /// At most `timeout`; returns `None` if the producer has not ended by then, and at once on a
+    /// thread of this library.
+    pub fn await_termination(&self, timeout: Duration) -> Option<ShutdownReport> {
+        self.guard.inner.termination.wait_for_end(Deadline::after(timeout))
+    }
+
+    /// Where the producer is in its life.
+    pub fn service_state(&self) -> ServiceState {
+        self.guard.inner.state()
+    }
+
+    /// The id by which brokers know this client; `None` before the start and after the end.
+    pub fn client_id(&self) -> Option<String> {
+        self.guard.inner.client_id()
+    }
+}
+
+/// Sets up a [`DefaultMQProducer`]. Every setting has Java's default.
+#[derive(Debug, Clone)]
+#[must_use = "a builder does nothing until `build`"]
+pub struct DefaultMQProducerBuilder {
+    client_config: ClientConfig,
+    manager: MQClientManager,
+    config: ProducerConfig,
+}
+
+impl DefaultMQProducerBuilder {
+    fn new(producer_group: String) -> Self {
+        Self {
+            client_config: ClientConfig::default(),
+            manager: MQClientManager::global().clone(),
+            config: ProducerConfig {
+                send: SendSettings {
+                    producer_group,
+                    create_topic_key: AUTO_CREATE_TOPIC_KEY_TOPIC.to_owned(),
+                    default_topic_queue_nums: 4,
+                    compress_msg_body_over_howmuch: 4096,
+                    max_message_size: 4 * 1024 * 1024,
+                },
+                send_msg_timeout: Duration::from_secs(3),
+                send_msg_max_timeout_per_request: None,
+                retry_times_when_send_failed: 2,
+                retry_another_broker_when_not_store_ok: false,
+                retry_response_codes: DEFAULT_RETRY_RESPONSE_CODES.into(),
+            },
+        }
+    }
+
+    client_config_setters!();
+
+    /// The manager whose instances and threads the client uses. Default:
+    /// [`MQClientManager::global`].
+    pub fn client_manager(mut self, manager: &MQClientManager) -> Self {
+        self.manager = manager.clone();
+        self
+    }
+
+    /// The time limit of a send, all attempts together. Default 3 s; Java `sendMsgTimeout`.
+    pub fn send_msg_timeout(mut self, timeout: Duration) -> Self {
+        self.config.send_msg_timeout = timeout;
+        self
+    }
+
+    /// The time limit of one attempt, as long as another one is possible, so that a silent broker
+    /// does not use up the whole time. Default: none; Java `sendMsgMaxTimeoutPerRequest`.
+    pub fn send_msg_max_timeout_per_request(mut self, timeout: Duration) -> Self {
+        self.config.send_msg_max_timeout_per_request = Some(timeout);
+        self
+    }
+
+    /// How often a failed send is tried again on another broker. Default 2, so three attempts in
+    /// all; Java `retryTimesWhenSendFailed`.
+    pub fn retry_times_when_send_failed(mut self, times: u32) -> Self {
+        self.config.retry_times_when_send_failed = times;
+        self
+    }
+
+    /// Whether a message that is stored, but not as safely as configured, is sent to another broker
+    /// as well. Default no; Java `retryAnotherBrokerWhenNotStoreOK`.
+    pub fn retry_another_broker_when_not_store_ok(mut self, retry: bool) -> Self {
+        self.config.retry_another_broker_when_not_store_ok = retry;
+        self
+    }
+
+    /// The response codes after which another broker is tried. Default 1, 2, 14, 16, 17, 204, 205
+    /// and 1500; Java `retryResponseCodes`.
+    pub fn retry_response_codes(mut self, codes: impl IntoIterator<Item = i32>) -> Self {
+        self.config.retry_response_codes = codes.into_iter().collect();
+        self
+    }
+
+    /// Bodies of at least so many bytes are compressed. Default 4096; Java
+    /// `compressMsgBodyOverHowmuch`.
+    pub fn compress_msg_body_over_howmuch(mut self, bytes: usize) -> Self {
+        self.config.send.compress_msg_body_over_howmuch = bytes;
+        self
+    }
+
+    /// The largest body, in bytes, before compression. Default 4 MiB; Java `maxMessageSize`.
+    pub fn max_message_size(mut self, bytes: usize) -> Self {
+        self.config.send.max_message_size = bytes;
+        self
+    }
+
+    /// The most queues per broker that a topic gets when it is created by the first send to it.
+    /// Default 4; Java `defaultTopicQueueNums`.
+    pub fn default_topic_queue_nums(mut self, queues: i32) -> Self {
+        self.config.send.default_topic_queue_nums = queues;
+        self
+    }
+
+    /// The topic whose settings a topic takes that is created by the first send to it. Default
+    /// TBW102; Java `createTopicKey`.
+    pub fn create_topic_key(mut self, topic: impl Into<String>) -> Self {
+        self.config.send.create_topic_key = topic.into();
+        self
+    }
+
+    /// Checks all settings and makes the producer, which is then to be started.
+    ///
+    /// # Errors
+    /// [`InvalidConfig`](crate::Error::InvalidConfig) with every setting that is wrong.
+    pub fn build(self) -> Result<DefaultMQProducer> {
+        let mut problems = Vec::new();
+        self.client_config.validate(&mut problems);
+        let send = &self.config.send;
+        if let Err(error) = validators::check_group(&send.producer_group) {
+            problems.push(format!("producer group {:?}: {error}", send.producer_group));
+        }
+        if send.producer_group == "DEFAULT_PRODUCER" {
+            problems.push("producer group DEFAULT_PRODUCER is reserved".to_owned());
+        }
+        if self.config.send_msg_timeout.is_zero() {
+            problems.push("send_msg_timeout is 0, the least is 1 ms".to_owned());
+        }
+        if send.default_topic_queue_nums < 1 {
+            problems.push(format!(
+                "default_topic_queue_nums is {}, the least is 1",
+                send.default_topic_queue_nums
+            ));
+        }
+        if send.max_message_size == 0 {
+            problems.push("max_message_size is 0, the least is 1".to_owned());
+        }
+        client_config::reject(problems)?;
+        let inner = DefaultMQProducerImpl::new(self.config, self.client_config, self.manager);
+        Ok(DefaultMQProducer { guard: Arc::new(Guard { inner: Arc::new(inner) }) })
+    }
+}

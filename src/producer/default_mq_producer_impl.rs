@@ -1,0 +1,283 @@
+//! Behind the producer's handle: the send loop.
+
+use std::collections::{BTreeSet, HashMap};
+use std::time::Duration;
+
+use rocketmq_protocol::{Message, response_code};
+
+use super::send_kernel::{Prepared, SendSettings, send_kernel};
+use super::send_result::{SendResult, SendStatus};
+use crate::client::{
+    MQClientInstance, MQClientManager, MQProducerInner, Membership, Role, RouteOf, ShutdownReport,
+    Termination, TopicPublishInfo,
+};
+use crate::client_config::ClientConfig;
+use crate::error::{Error, Result, client_error_code};
+use crate::service::{AtomicServiceState, ServiceState};
+use crate::sync::{Arc, Deadline, Mutex, RwLock, Weak, now};
+
+/// Settings of a producer; never written after `build`.
+#[derive(Debug, Clone)]
+pub(super) struct ProducerConfig {
+    pub(super) send: SendSettings,
+    pub(super) send_msg_timeout: Duration,
+    pub(super) send_msg_max_timeout_per_request: Option<Duration>,
+    pub(super) retry_times_when_send_failed: u32,
+    pub(super) retry_another_broker_when_not_store_ok: bool,
+    pub(super) retry_response_codes: BTreeSet<i32>,
+}
+
+/// Java `DefaultMQProducer#retryResponseCodes`.
+pub(super) const DEFAULT_RETRY_RESPONSE_CODES: [i32; 8] = [
+    response_code::TOPIC_NOT_EXIST,
+    response_code::SERVICE_NOT_AVAILABLE,
+    response_code::SYSTEM_ERROR,
+    response_code::SYSTEM_BUSY,
+    response_code::NO_PERMISSION,
+    response_code::NO_BUYER_ID,
+    response_code::NOT_IN_CURRENT_UNIT,
+    response_code::GO_AWAY,
+];
+
+#[derive(Debug)]
+pub(super) struct DefaultMQProducerImpl {
+    pub(super) config: ProducerConfig,
+    client_config: ClientConfig,
+    manager: MQClientManager,
+    state: AtomicServiceState,
+    membership: Mutex<Option<Arc<Membership>>>,
+    /// Topic → its queues; empty ones are waited for.
+    topic_publish_info_table: RwLock<HashMap<String, Arc<TopicPublishInfo>>>,
+    pub(super) termination: Arc<Termination>,
+}
+
+impl DefaultMQProducerImpl {
+    pub(super) fn new(
+        config: ProducerConfig,
+        client_config: ClientConfig,
+        manager: MQClientManager,
+    ) -> Self {
+        Self {
+            config,
+            client_config,
+            manager,
+            state: AtomicServiceState::new(),
+            membership: Mutex::new(None),
+            topic_publish_info_table: RwLock::new(HashMap::new()),
+            termination: Termination::new(),
+        }
+    }
+
+    fn group(&self) -> &str {
+        &self.config.send.producer_group
+    }
+
+    pub(super) fn state(&self) -> ServiceState {
+        self.state.get()
+    }
+
+    pub(super) fn client_id(&self) -> Option<String> {
+        self.membership.lock().as_ref().map(|m| m.instance().client_id().to_owned())
+    }
+
+    pub(super) fn start(self: &Arc<Self>) -> Result<()> {
+        self.state.begin_start().map_err(|state| self.wrong_state("starting", state))?;
+        let membership =
+            Arc::new(self.manager.join(&self.client_config, Role::Producer, self.group())?);
+        let weak: Weak<Self> = Arc::downgrade(self);
+        membership.instance().register_producer(self.group(), weak);
+        *self.membership.lock() = Some(Arc::clone(&membership));
+        self.state.finish_start().map_err(|state| self.wrong_state("starting", state))?;
+        membership.instance().heartbeat_soon();
+        Ok(())
+    }
+
+    pub(super) fn wrong_state(&self, operation: &str, state: ServiceState) -> Error {
+        Error::ServiceState { operation: format!("{operation} producer {}", self.group()), state }
+    }
+
+    /// Leaves the group, then the instance.
+    pub(super) fn end(&self, deadline: Deadline) -> ShutdownReport {
+        let before = self.state.begin_shutdown();
+        let membership = self.membership.lock().take();
+        let mut threads_joined = true;
+        if let Some(membership) = membership {
+            if before == ServiceState::Running {
+                membership.instance().unregister_producer(self.group(), deadline);
+            }
+            threads_joined = membership.leave(deadline);
+        }
+        self.topic_publish_info_table.write().clear();
+        ShutdownReport { threads_joined, ..ShutdownReport::default() }
+    }
+
+    fn instance(&self) -> Result<Arc<MQClientInstance>> {
+        let membership = self.membership.lock();
+        match membership.as_ref() {
+            Some(membership) if self.state.is_running() => Ok(Arc::clone(membership.instance())),
+            _ => Err(self.wrong_state("sending with", self.state.get())),
+        }
+    }
+
+    /// Java `DefaultMQProducerImpl#sendDefaultImpl`, the synchronous form: picks a queue, sends, and
+    /// on a failure that another broker may not have tries one of another broker.
+    pub(super) fn send(&self, message: &Message, timeout: Duration) -> Result<SendResult> {
+        let deadline = Deadline::after(timeout);
+        let instance = self.instance()?;
+        let prepared = Prepared::new(message, &self.config.send)?;
+        let topic = message.topic();
+        let info = self.try_to_find_topic_publish_info(&instance, topic, deadline)?;
+        let started = now();
+        let attempts = self.config.retry_times_when_send_failed.saturating_add(1);
+        let mut brokers_sent: Vec<String> = Vec::new();
+        let mut not_ok: Option<SendResult> = None;
+        let mut last_error: Option<Error> = None;
+        for attempt in 1..=attempts {
+            let last_broker = brokers_sent.last().map(String::as_str);
+            let Some(mq) = info.select_one_message_queue(last_broker) else { break };
+            if deadline.has_passed() {
+                last_error.get_or_insert_with(|| Error::RemotingTooMuchRequest {
+                    reason: format!(
+                        "sending to topic {topic}: the timeout of {} ms was used up before an \
+                         attempt",
+                        timeout.as_millis()
+                    ),
+                });
+                break;
+            }
+            let mut attempt_deadline = deadline;
+            if let (Some(cap), true) =
+                (self.config.send_msg_max_timeout_per_request, attempt < attempts)
+            {
+                attempt_deadline = deadline.min(Deadline::after(cap));
+            }
+            brokers_sent.push(mq.broker_name().to_owned());
+            match send_kernel(&instance, &prepared, &mq, attempt_deadline) {
+                Ok(result) => {
+                    let retry = result.send_status != SendStatus::SendOk
+                        && self.config.retry_another_broker_when_not_store_ok;
+                    if !retry {
+                        return Ok(result);
+                    }
+                    not_ok = Some(result);
+                }
+                Err(error) => {
+                    log::warn!("attempt {attempt} to send to {mq}: {error}");
+                    let again = self.may_try_another_broker(&error);
+                    // What is in doubt must not be hidden by a later, harmless failure.
+                    let in_doubt = last_error.as_ref().is_some_and(Error::may_have_been_stored);
+                    if !in_doubt || error.may_have_been_stored() {
+                        last_error = Some(error);
+                    }
+                    if !again {
+                        break;
+                    }
+                }
+            }
+        }
+        if let Some(result) = not_ok {
+            return Ok(result);
+        }
+        let Some(error) = last_error else {
+            return Err(Error::client(
+                client_error_code::NOT_FOUND_TOPIC_EXCEPTION,
+                format!("topic {topic} has no queue that can be written"),
+            ));
+        };
+        if brokers_sent.is_empty() {
+            return Err(error);
+        }
+        Err(Error::MQClient {
+            code: Some(code_of(&error)),
+            reason: format!(
+                "sending to topic {topic} failed after {} attempts and {} ms, brokers tried: {}",
+                brokers_sent.len(),
+                now().saturating_duration_since(started).as_millis(),
+                brokers_sent.join(", ")
+            ),
+            source: Some(error.into()),
+        })
+    }
+
+    /// What a failed attempt means for the next one. A broker that answered with an error is left
+    /// only for the codes that another broker may not answer with.
+    fn may_try_another_broker(&self, error: &Error) -> bool {
+        match error {
+            Error::MQBroker { code, .. } => self.config.retry_response_codes.contains(code),
+            _ => true,
+        }
+    }
+
+    fn try_to_find_topic_publish_info(
+        &self,
+        instance: &MQClientInstance,
+        topic: &str,
+        deadline: Deadline,
+    ) -> Result<Arc<TopicPublishInfo>> {
+        if let Some(info) = self.topic_publish_info(topic) {
+            return Ok(info);
+        }
+        self.topic_publish_info_table
+            .write()
+            .entry(topic.to_owned())
+            .or_insert_with(|| Arc::new(TopicPublishInfo::new(Vec::new(), false)));
+        let default_topic =
+            RouteOf::DefaultTopic { queue_nums: self.config.send.default_topic_queue_nums };
+        let mut failure = None;
+        for which in [RouteOf::Topic, default_topic] {
+            match instance.update_topic_route_info(topic, which, deadline) {
+                Ok(_) => {}
+                Err(error) => failure = Some(error),
+            }
+            if let Some(info) = self.topic_publish_info(topic) {
+                return Ok(info);
+            }
+            if failure.is_some() {
+                break;
+            }
+        }
+        Err(Error::MQClient {
+            code: Some(client_error_code::NOT_FOUND_TOPIC_EXCEPTION),
+            reason: format!(
+                "no route for topic {topic}: create it, or let brokers create topics \
+                 (autoCreateTopicEnable)"
+            ),
+            source: failure.map(Box::new),
+        })
+    }
+
+    fn topic_publish_info(&self, topic: &str) -> Option<Arc<TopicPublishInfo>> {
+        self.topic_publish_info_table.read().get(topic).filter(|info| info.ok()).cloned()
+    }
+}
+
+/// The number that Java puts into the exception after all attempts.
+fn code_of(error: &Error) -> i32 {
+    match error {
+        Error::MQBroker { code, .. } => *code,
+        Error::RemotingConnect { .. } | Error::RemotingSendRequest { .. } => {
+            client_error_code::CONNECT_BROKER_EXCEPTION
+        }
+        Error::RemotingTimeout { .. } | Error::RemotingTooMuchRequest { .. } => {
+            client_error_code::ACCESS_BROKER_TIMEOUT
+        }
+        Error::MQClient { code: Some(code), .. } => *code,
+        _ => client_error_code::BROKER_NOT_EXIST_EXCEPTION,
+    }
+}
+
+impl MQProducerInner for DefaultMQProducerImpl {
+    fn publish_topic_list(&self) -> Vec<String> {
+        self.topic_publish_info_table.read().keys().cloned().collect()
+    }
+
+    fn is_publish_topic_need_update(&self, topic: &str) -> bool {
+        self.topic_publish_info_table.read().get(topic).is_some_and(|info| !info.ok())
+    }
+
+    fn update_topic_publish_info(&self, topic: &str, info: &Arc<TopicPublishInfo>) {
+        if let Some(known) = self.topic_publish_info_table.write().get_mut(topic) {
+            *known = Arc::clone(info);
+        }
+    }
+}

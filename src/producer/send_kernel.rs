@@ -1,0 +1,144 @@
+//! One attempt to send one message to one queue.
+
+use bytes::Bytes;
+use rocketmq_protocol::compression::CompressionType;
+use rocketmq_protocol::header::SendMessageRequestHeader;
+use rocketmq_protocol::mix_all::RETRY_GROUP_TOPIC_PREFIX;
+use rocketmq_protocol::{
+    Message, MessageQueue, Properties, encode_properties, property, sys_flag, validators,
+};
+
+use super::message_client_id_setter::create_uniq_id;
+use super::send_result::SendResult;
+use crate::client::{MQClientInstance, RouteOf};
+use crate::error::{Error, Result, client_error_code};
+use crate::sync::{Deadline, system_time_millis};
+
+/// The longest encoded properties, in characters.
+const MAX_PROPERTIES_LENGTH: usize = i16::MAX as usize;
+const COMPRESS_LEVEL: u32 = 5;
+
+/// What of a producer's settings decides what goes over the wire.
+#[derive(Debug, Clone)]
+pub(crate) struct SendSettings {
+    pub(crate) producer_group: String,
+    pub(crate) create_topic_key: String,
+    pub(crate) default_topic_queue_nums: i32,
+    pub(crate) compress_msg_body_over_howmuch: usize,
+    pub(crate) max_message_size: usize,
+}
+
+/// A message made ready once for all attempts: they have one unique key and one body.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    topic: String,
+    uniq_key: String,
+    header: SendMessageRequestHeader,
+    body: Bytes,
+}
+
+impl Prepared {
+    /// Checks a message and encodes it. The caller's message stays as it is.
+    pub(crate) fn new(message: &Message, settings: &SendSettings) -> Result<Self> {
+        check_message(message, settings.max_message_size)?;
+        let topic = message.topic().to_owned();
+        let mut properties: Properties = message.properties().clone();
+        let uniq_key = properties
+            .entry(property::UNIQ_KEY.to_owned())
+            .or_insert_with(create_uniq_id)
+            .clone();
+        let mut reconsume_times = None;
+        let mut max_reconsume_times = None;
+        if topic.starts_with(RETRY_GROUP_TOPIC_PREFIX) {
+            let mut number = |name: &str| properties.remove(name).and_then(|text| text.parse().ok());
+            reconsume_times = number(property::RECONSUME_TIME);
+            max_reconsume_times = number(property::MAX_RECONSUME_TIMES);
+        }
+        let properties = encode_properties(&properties);
+        if properties.encode_utf16().count() > MAX_PROPERTIES_LENGTH {
+            return Err(Error::InvalidMessage {
+                topic,
+                reason: format!(
+                    "the properties have {} bytes, the most is {MAX_PROPERTIES_LENGTH}",
+                    properties.len()
+                ),
+            });
+        }
+        let (body, sys_flag) = compress(message.body(), settings.compress_msg_body_over_howmuch);
+        let header = SendMessageRequestHeader {
+            producer_group: settings.producer_group.clone(),
+            topic: topic.clone(),
+            default_topic: settings.create_topic_key.clone(),
+            default_topic_queue_nums: settings.default_topic_queue_nums,
+            sys_flag,
+            born_timestamp: system_time_millis(),
+            flag: message.flag(),
+            properties: Some(properties),
+            reconsume_times: Some(reconsume_times.unwrap_or(0)),
+            unit_mode: Some(false),
+            max_reconsume_times,
+            batch: Some(false),
+            ..SendMessageRequestHeader::default()
+        };
+        Ok(Self { topic, uniq_key, header, body })
+    }
+}
+
+/// Sends to the master of a queue's broker (Java `DefaultMQProducerImpl#sendKernelImpl`).
+pub(crate) fn send_kernel(
+    instance: &MQClientInstance,
+    message: &Prepared,
+    mq: &MessageQueue,
+    deadline: Deadline,
+) -> Result<SendResult> {
+    let broker = mq.broker_name();
+    let mut addr = instance.brokers().find_broker_address_in_publish(broker);
+    if addr.is_none() {
+        instance.update_topic_route_info(&message.topic, RouteOf::Topic, deadline)?;
+        addr = instance.brokers().find_broker_address_in_publish(broker);
+    }
+    let Some(addr) = addr else {
+        return Err(Error::client(
+            client_error_code::BROKER_NOT_EXIST_EXCEPTION,
+            format!("broker {broker} has no master in the route of {}", message.topic),
+        ));
+    };
+    let header = SendMessageRequestHeader {
+        queue_id: mq.queue_id(),
+        broker_name: Some(broker.to_owned()),
+        ..message.header.clone()
+    };
+    let reply = instance.api().send_message(&addr, header, message.body.clone(), deadline)?;
+    Ok(SendResult::new(message.uniq_key.clone(), mq, reply))
+}
+
+/// Java `Validators#checkMessage`.
+fn check_message(message: &Message, max_message_size: usize) -> Result<()> {
+    let topic = message.topic();
+    let refused =
+        |reason: String| Error::InvalidMessage { topic: topic.to_owned(), reason };
+    validators::check_topic(topic)
+        .and_then(|()| validators::check_sendable(topic))
+        .map_err(|error| refused(format!("topic: {error}")))?;
+    let length = message.body().len();
+    if length == 0 {
+        return Err(refused("the body is empty".to_owned()));
+    }
+    if length > max_message_size {
+        return Err(refused(format!(
+            "the body has {length} bytes, max_message_size is {max_message_size}"
+        )));
+    }
+    Ok(())
+}
+
+fn compress(body: &Bytes, over: usize) -> (Bytes, i32) {
+    if body.len() >= over {
+        let kind = CompressionType::default();
+        match kind.compress(body, COMPRESS_LEVEL) {
+            Ok(compressed) => return (compressed, sys_flag::COMPRESSED | kind.flag()),
+            Err(error) => log::warn!("sent uncompressed: {error}"),
+        }
+    }
+    (body.clone(), 0)
+}

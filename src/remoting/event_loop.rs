@@ -1,0 +1,236 @@
+//! The one thread that waits for sockets.
+
+use std::collections::{BTreeSet, HashMap};
+use std::io;
+use std::time::Instant;
+
+use mio::{Events, Interest, Poll, Registry, Token, Waker};
+
+use super::connection::{Connection, ReadProgress};
+use crate::error::Error;
+use crate::service::ThreadPool;
+use crate::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
+use crate::sync::thread::{self, JoinHandle};
+use crate::sync::{Arc, Deadline, Mutex, now};
+
+const WAKER: Token = Token(0);
+const EVENTS_CAPACITY: usize = 256;
+const RESOLVER_THREADS: usize = 4;
+
+/// Reads and completes replies, finishes connects, writes what would have blocked a caller, and ends
+/// asynchronous calls at their deadline. Runs no user code and never blocks but for events.
+#[derive(Debug)]
+pub(crate) struct EventLoop {
+    shared: Arc<Shared>,
+    thread: Mutex<Option<JoinHandle>>,
+}
+
+/// What connections and callers use of the loop from their own threads.
+#[derive(Debug)]
+pub(super) struct Shared {
+    registry: Registry,
+    waker: Waker,
+    connections: Mutex<HashMap<Token, Arc<Connection>>>,
+    timers: Mutex<Timers>,
+    stopped: AtomicBool,
+    next_token: AtomicUsize,
+    next_opaque: AtomicI32,
+    /// Looks host names up, which may block for long.
+    pub(super) resolver: ThreadPool,
+}
+
+/// What ends at a point in time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Timer {
+    /// Connecting to one address.
+    Connect,
+    /// The asynchronous call with this opaque.
+    Call(i32),
+}
+
+pub(super) type TimerKey = (Instant, Token, Timer);
+
+#[derive(Debug, Default)]
+struct Timers {
+    queue: BTreeSet<TimerKey>,
+    /// When the loop will look next; `None` while it is awake or has nothing to wait for.
+    sleeping_until: Option<Option<Instant>>,
+}
+
+impl EventLoop {
+    /// Starts the loop's thread.
+    ///
+    /// # Errors
+    /// The operating system has no thread, descriptor or selector to give.
+    pub(crate) fn start(name: &str) -> io::Result<Self> {
+        let poll = Poll::new()?;
+        let registry = poll.registry().try_clone()?;
+        let waker = Waker::new(&registry, WAKER)?;
+        let shared = Arc::new(Shared {
+            registry,
+            waker,
+            connections: Mutex::new(HashMap::new()),
+            timers: Mutex::new(Timers::default()),
+            stopped: AtomicBool::new(false),
+            next_token: AtomicUsize::new(WAKER.0 + 1),
+            next_opaque: AtomicI32::new(0),
+            resolver: ThreadPool::new(format!("{name}Resolver"), RESOLVER_THREADS),
+        });
+        let of_thread = Arc::clone(&shared);
+        let thread = thread::spawn(name, move || run(poll, &of_thread))?;
+        Ok(Self { shared, thread: Mutex::new(Some(thread)) })
+    }
+
+    pub(super) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    /// Closes every connection, which fails the calls that wait, and joins the thread. Returns
+    /// whether the thread ended before the deadline.
+    pub(crate) fn shutdown(&self, deadline: Deadline) -> bool {
+        self.shared.stopped.store(true, Ordering::SeqCst);
+        self.shared.wake();
+        let _ = self.shared.resolver.shutdown(deadline);
+        let thread = self.thread.lock().take();
+        thread.is_none_or(|thread| thread.join_until(deadline))
+    }
+}
+
+impl Shared {
+    pub(super) fn next_token(&self) -> Token {
+        Token(self.next_token.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Correlation numbers are unique in the process for as long as an `i32` takes to wrap.
+    pub(super) fn next_opaque(&self) -> i32 {
+        self.next_opaque.fetch_add(1, Ordering::Relaxed)
+    }
+
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::SeqCst)
+    }
+
+    /// Makes the loop serve a connection's socket. Edge-triggered: whoever is told that the socket
+    /// is ready goes on until it would block.
+    pub(super) fn register(
+        &self,
+        connection: &Arc<Connection>,
+        stream: &mut mio::net::TcpStream,
+    ) -> io::Result<()> {
+        if self.is_stopped() {
+            return Err(io::Error::other("the client is shut down"));
+        }
+        let token = connection.token();
+        self.connections.lock().insert(token, Arc::clone(connection));
+        self.registry.register(stream, token, Interest::READABLE | Interest::WRITABLE)
+    }
+
+    pub(super) fn forget(&self, token: Token) {
+        self.connections.lock().remove(&token);
+        // Left timers find no connection and end.
+    }
+
+    pub(super) fn add_timer(&self, key: TimerKey) {
+        let mut timers = self.timers.lock();
+        timers.queue.insert(key);
+        let must_wake = match timers.sleeping_until {
+            None => false,
+            Some(None) => true,
+            Some(Some(until)) => key.0 < until,
+        };
+        drop(timers);
+        if must_wake {
+            self.wake();
+        }
+    }
+
+    pub(super) fn cancel_timer(&self, key: &TimerKey) {
+        self.timers.lock().queue.remove(key);
+    }
+
+    fn wake(&self) {
+        if let Err(error) = self.waker.wake() {
+            log::error!("the event loop cannot be woken: {error}");
+        }
+    }
+
+    fn connection(&self, token: Token) -> Option<Arc<Connection>> {
+        self.connections.lock().get(&token).cloned()
+    }
+
+    fn before_sleep(&self) -> Option<Instant> {
+        let mut timers = self.timers.lock();
+        let next = timers.queue.first().map(|key| key.0);
+        timers.sleeping_until = Some(next);
+        next
+    }
+
+    fn expired(&self) -> Vec<TimerKey> {
+        let now = now();
+        let mut timers = self.timers.lock();
+        timers.sleeping_until = None;
+        let mut expired = Vec::new();
+        while let Some(key) = timers.queue.first().copied().filter(|key| key.0 <= now) {
+            timers.queue.remove(&key);
+            expired.push(key);
+        }
+        expired
+    }
+}
+
+fn run(mut poll: Poll, shared: &Shared) {
+    let mut events = Events::with_capacity(EVENTS_CAPACITY);
+    let mut unfinished: Vec<Token> = Vec::new();
+    while !shared.is_stopped() {
+        let next = shared.before_sleep();
+        let timeout = if unfinished.is_empty() {
+            next.map(|next| next.saturating_duration_since(now()))
+        } else {
+            Some(std::time::Duration::ZERO)
+        };
+        match poll.poll(&mut events, timeout) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => {
+                log::error!("waiting for sockets failed: {error}");
+                break;
+            }
+        }
+        let mut readable = std::mem::take(&mut unfinished);
+        for event in &events {
+            let Some(connection) = shared.connection(event.token()) else { continue };
+            if event.is_writable() {
+                connection.on_writable();
+            }
+            let has_input = event.is_readable() || event.is_read_closed() || event.is_error();
+            if has_input && !readable.contains(&event.token()) {
+                readable.push(event.token());
+            }
+        }
+        for token in readable {
+            let Some(connection) = shared.connection(token) else { continue };
+            if connection.on_readable() == ReadProgress::More {
+                unfinished.push(token);
+            }
+        }
+        for (_, token, timer) in shared.expired() {
+            if let Some(connection) = shared.connection(token) {
+                connection.on_timer(timer);
+            }
+        }
+    }
+    shared.stopped.store(true, Ordering::SeqCst);
+    loop {
+        let connections: Vec<_> = shared.connections.lock().values().cloned().collect();
+        if connections.is_empty() {
+            break;
+        }
+        for connection in connections {
+            connection.close(&Error::RemotingSendRequest {
+                addr: connection.addr().to_owned(),
+                reason: "the client is shut down".into(),
+                written: true,
+            });
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! Pending calls of one connection, each completed exactly once.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use crate::error::Result;
+use crate::sync::{Arc, Condvar, Deadline, Mutex};
+
+/// Runs when an asynchronous call ends. It is called on whatever thread completes the call, the
+/// event loop's too, so it must hand its work on and not block.
+pub(crate) type Completion<T> = Box<dyn FnOnce(Result<T>) + Send>;
+
+/// What waits for a reply.
+pub(crate) enum Waiter<T> {
+    Future(ResponseFuture<T>),
+    Callback(Completion<T>),
+}
+
+impl<T> Waiter<T> {
+    /// Hands over the outcome. Having the waiter in hand is the right to do so: it can be taken out
+    /// of the table only once.
+    pub(crate) fn complete(self, outcome: Result<T>) {
+        match self {
+            Self::Future(future) => future.set(outcome),
+            Self::Callback(completion) => completion(outcome),
+        }
+    }
+}
+
+impl<T> fmt::Debug for Waiter<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Future(_) => "Future",
+            Self::Callback(_) => "Callback",
+        })
+    }
+}
+
+/// The place where the reply of one call is put. Clones are the same place.
+pub(crate) struct ResponseFuture<T>(Arc<Slot<T>>);
+
+struct Slot<T> {
+    outcome: Mutex<Option<Result<T>>>,
+    ready: Condvar,
+}
+
+impl<T> ResponseFuture<T> {
+    pub(crate) fn new() -> Self {
+        Self(Arc::new(Slot { outcome: Mutex::new(None), ready: Condvar::new() }))
+    }
+
+    fn set(&self, outcome: Result<T>) {
+        let mut place = self.0.outcome.lock();
+        if place.is_none() {
+            *place = Some(outcome);
+        }
+        drop(place);
+        self.0.ready.notify_all();
+    }
+
+    /// Waits for the outcome; `None` when the deadline passes first.
+    pub(crate) fn wait(&self, deadline: Deadline) -> Option<Result<T>> {
+        let mut place = self.0.outcome.lock();
+        loop {
+            if let Some(outcome) = place.take() {
+                return Some(outcome);
+            }
+            if self.0.ready.wait_until(&mut place, deadline) {
+                return place.take();
+            }
+        }
+    }
+}
+
+impl<T> Clone for ResponseFuture<T> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<T> fmt::Debug for ResponseFuture<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ResponseFuture")
+    }
+}
+
+/// opaque → who waits for it.
+pub(crate) struct ResponseTable<T> {
+    pending: Mutex<HashMap<i32, Waiter<T>>>,
+}
+
+impl<T> ResponseTable<T> {
+    pub(crate) fn new() -> Self {
+        Self { pending: Mutex::new(HashMap::new()) }
+    }
+
+    pub(crate) fn insert(&self, opaque: i32, waiter: Waiter<T>) {
+        self.pending.lock().insert(opaque, waiter);
+    }
+
+    /// Takes the right to complete a call; `None` when somebody else has it.
+    pub(crate) fn take(&self, opaque: i32) -> Option<Waiter<T>> {
+        self.pending.lock().remove(&opaque)
+    }
+
+    /// Takes all.
+    pub(crate) fn drain(&self) -> Vec<Waiter<T>> {
+        self.pending.lock().drain().map(|(_, waiter)| waiter).collect()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.pending.lock().len()
+    }
+}
+
+impl<T> fmt::Debug for ResponseTable<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ResponseTable").field("pending", &self.len()).finish()
+    }
+}
+
+/// Waits for a call's outcome, and at the deadline takes the call out of the table, so that a late
+/// reply finds nobody. Whoever took it first completes it: a reply that wins the race counts.
+pub(crate) fn wait_or_withdraw<T>(
+    table: &ResponseTable<T>,
+    opaque: i32,
+    future: &ResponseFuture<T>,
+    deadline: Deadline,
+    grace: Deadline,
+) -> Option<Result<T>> {
+    if let Some(outcome) = future.wait(deadline) {
+        return Some(outcome);
+    }
+    if table.take(opaque).is_some() {
+        return None;
+    }
+    // Somebody holds the waiter and is about to complete it.
+    future.wait(grace)
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::sync::thread;
+
+    #[test]
+    fn a_reply_reaches_the_waiting_thread() {
+        let table = Arc::new(ResponseTable::new());
+        let future = ResponseFuture::new();
+        table.insert(7, Waiter::Future(future.clone()));
+        let other = Arc::clone(&table);
+        let handle = thread::spawn("replier", move || {
+            if let Some(waiter) = other.take(7) {
+                waiter.complete(Ok("reply"));
+            }
+        })
+        .unwrap();
+        let deadline = Deadline::after(Duration::from_secs(30));
+        assert_eq!(wait_or_withdraw(&table, 7, &future, deadline, deadline), Some(Ok("reply")));
+        assert!(handle.join_until(deadline));
+        assert_eq!(table.len(), 0);
+    }
+
+    #[test]
+    fn a_call_that_times_out_is_taken_out() {
+        let table: ResponseTable<()> = ResponseTable::new();
+        let future = ResponseFuture::new();
+        table.insert(7, Waiter::Future(future.clone()));
+        let now = Deadline::after(Duration::ZERO);
+        assert_eq!(wait_or_withdraw(&table, 7, &future, now, now), None);
+        assert_eq!(table.len(), 0);
+        assert!(table.take(7).is_none(), "a late reply finds nobody");
+    }
+}
+
+#[cfg(all(test, loom))]
+mod loom_tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::sync::atomic::{AtomicUsize, Ordering};
+
+    /// Reply, close and withdrawal race for one call: it ends exactly once, and the table is empty.
+    #[test]
+    fn loom_a_call_is_completed_exactly_once() {
+        loom::model(|| {
+            let table = Arc::new(ResponseTable::new());
+            let completed = Arc::new(AtomicUsize::new(0));
+            let counter = Arc::clone(&completed);
+            let completion = move |_: Result<u8>| {
+                counter.fetch_add(1, Ordering::SeqCst);
+            };
+            table.insert(1, Waiter::Callback(Box::new(completion)));
+            let replier = {
+                let table = Arc::clone(&table);
+                loom::thread::spawn(move || {
+                    if let Some(waiter) = table.take(1) {
+                        waiter.complete(Ok(1));
+                    }
+                })
+            };
+            let closer = {
+                let table = Arc::clone(&table);
+                loom::thread::spawn(move || {
+                    for waiter in table.drain() {
+                        waiter.complete(Ok(2));
+                    }
+                })
+            };
+            replier.join().unwrap();
+            closer.join().unwrap();
+            assert_eq!(completed.load(Ordering::SeqCst), 1);
+            assert_eq!(table.len(), 0);
+        });
+    }
+
+    /// A reply sets the outcome while the caller waits: the caller always sees it.
+    #[test]
+    fn loom_a_reply_is_never_missed() {
+        loom::model(|| {
+            let table = Arc::new(ResponseTable::new());
+            let future = ResponseFuture::new();
+            table.insert(1, Waiter::Future(future.clone()));
+            let replier = {
+                let table = Arc::clone(&table);
+                loom::thread::spawn(move || {
+                    if let Some(waiter) = table.take(1) {
+                        waiter.complete(Ok(1_u8));
+                    }
+                })
+            };
+            let deadline = Deadline::after(Duration::from_secs(1));
+            assert_eq!(future.wait(deadline), Some(Ok(1)));
+            replier.join().unwrap();
+            assert_eq!(table.len(), 0);
+        });
+    }
+}
