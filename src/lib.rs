@@ -1,1 +1,4 @@
 //! A synchronous, thread-based Apache RocketMQ client.
+
+pub mod service;
+mod sync;

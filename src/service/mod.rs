@@ -1,0 +1,50 @@
+//! Threads with a life cycle: services, a timer and a pool.
+//!
+//! Nothing here knows RocketMQ. A thread of this module has a name, ends when asked to, is waited
+//! for at most until a deadline, and outlives a panic of the work it is given.
+#![allow(
+    dead_code,
+    unused_imports,
+    reason = "the layers above take what they need of it"
+)]
+
+mod scheduled_service;
+mod service_state;
+mod service_thread;
+mod thread_pool;
+
+pub(crate) use scheduled_service::{ScheduledService, TaskHandle};
+pub(crate) use service_state::AtomicServiceState;
+pub use service_state::ServiceState;
+pub use service_thread::{JoinOutcome, ServiceContext, ServiceHandle, ServiceThread};
+pub(crate) use thread_pool::{PoolReport, Rejected, RejectedReason, ThreadPool};
+
+/// Runs foreign code on one of our threads: a panic in it is logged under `thread`'s name and ends
+/// there. Returns whether the work came to its end.
+#[cfg(not(loom))]
+fn run_caught(thread: &str, work: impl FnOnce()) -> bool {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    // What a panic may have left half done belongs to the work; nothing of ours is lent to it.
+    let Err(payload) = catch_unwind(AssertUnwindSafe(work)) else {
+        return true;
+    };
+    let reason = payload
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| payload.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("no message");
+    log::error!("{thread}: caught a panic: {reason}");
+    // The payload is foreign too, and its drop may panic in turn; the second one is leaked.
+    if let Err(second) = catch_unwind(AssertUnwindSafe(move || drop(payload))) {
+        std::mem::forget(second);
+    }
+    false
+}
+
+/// loom reports what it finds by panicking, so nothing may be caught in a model.
+#[cfg(loom)]
+fn run_caught(_thread: &str, work: impl FnOnce()) -> bool {
+    work();
+    true
+}

@@ -1,0 +1,259 @@
+//! A thread that works, waits to be woken, works again, and ends when asked to.
+
+use std::time::Duration;
+use std::{fmt, io};
+
+use super::run_caught;
+use crate::sync::thread::{self, JoinHandle};
+use crate::sync::{Arc, Deadline, Mutex, Wakeup};
+
+/// The work of a service thread; a [`ServiceHandle`] gives it the thread.
+///
+/// # Java
+///
+/// `ServiceThread`. There the work and the thread are one class; here the thread owns the work and
+/// nothing above it, so that a service can be dropped without being shut down.
+///
+/// # Examples
+///
+/// ```
+/// use std::sync::Arc;
+/// use std::sync::atomic::{AtomicU32, Ordering};
+/// use std::time::Duration;
+///
+/// use rocketmq_blocking::service::{JoinOutcome, ServiceContext, ServiceHandle, ServiceThread};
+///
+/// #[derive(Default)]
+/// struct SaveOffsets {
+///     rounds: AtomicU32,
+/// }
+///
+/// impl ServiceThread for SaveOffsets {
+///     fn service_name(&self) -> String {
+///         "SaveOffsets".to_owned()
+///     }
+///
+///     fn run(&self, context: &ServiceContext) {
+///         while !context.is_stopped() {
+///             context.wait_for_running(Duration::from_secs(5));
+///             self.rounds.fetch_add(1, Ordering::Relaxed);
+///         }
+///     }
+/// }
+///
+/// let service = ServiceHandle::new(Arc::new(SaveOffsets::default()));
+/// assert!(service.start()?);
+/// assert!(!service.start()?, "it runs already");
+/// service.wakeup();
+/// assert_eq!(service.shutdown(Duration::from_secs(10)), JoinOutcome::Joined);
+/// assert!(service.service().rounds.load(Ordering::Relaxed) >= 1);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub trait ServiceThread: Send + Sync + 'static {
+    /// Names the thread, in logs and in stack dumps; the operating system may cut it short.
+    fn service_name(&self) -> String;
+
+    /// Runs on the thread of its own, once, and returns soon after
+    /// [`is_stopped`](ServiceContext::is_stopped) turns true. A panic is logged and ends the thread.
+    fn run(&self, context: &ServiceContext);
+
+    /// Runs on the service's thread at the end of each [`ServiceContext::wait_for_running`].
+    fn on_wait_end(&self) {}
+
+    /// How long [`ServiceHandle::shutdown_in_join_time`] waits for the thread: 90 s; Java
+    /// `ServiceThread#getJoinTime`.
+    fn join_time(&self) -> Duration {
+        Duration::from_secs(90)
+    }
+}
+
+/// What a running service sees of its handle.
+pub struct ServiceContext {
+    service: Arc<dyn ServiceThread>,
+    wakeup: Arc<Wakeup>,
+}
+
+impl ServiceContext {
+    /// Waits until the service is woken, and returns whether it was; a wake-up that came before is
+    /// taken at once, and several that came before are one. Then calls
+    /// [`ServiceThread::on_wait_end`].
+    ///
+    /// # Blocking
+    ///
+    /// At most `interval`; a wake-up ends it early, and a stopped service never waits.
+    ///
+    /// # Java
+    ///
+    /// `ServiceThread#waitForRunning`, which loses a wake-up that falls between its test of the flag
+    /// and its reset of the latch. Here that is one step.
+    pub fn wait_for_running(&self, interval: Duration) -> bool {
+        self.wait_until(Deadline::after(interval))
+    }
+
+    /// [`wait_for_running`](Self::wait_for_running) to a point in time.
+    pub(crate) fn wait_until(&self, deadline: Deadline) -> bool {
+        let woken = self.wakeup.wait(deadline);
+        self.service.on_wait_end();
+        woken
+    }
+
+    /// Whether the service was asked to end.
+    pub fn is_stopped(&self) -> bool {
+        self.wakeup.is_closed()
+    }
+}
+
+impl fmt::Debug for ServiceContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServiceContext")
+            .field("service_name", &self.service.service_name())
+            .field("stopped", &self.is_stopped())
+            .finish()
+    }
+}
+
+/// Owns a service: starts its thread, wakes it, and ends it.
+///
+/// Dropping the handle asks the thread to end and does not wait for it.
+pub struct ServiceHandle<S: ServiceThread> {
+    service: Arc<S>,
+    wakeup: Arc<Wakeup>,
+    /// Held while the thread is started, so that a shutdown sees either no thread or its handle.
+    /// The thread itself never takes it.
+    thread: Mutex<Option<JoinHandle>>,
+}
+
+/// How a [`ServiceHandle::shutdown`] ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+#[must_use = "the thread may be running still"]
+pub enum JoinOutcome {
+    /// The thread has ended.
+    Joined,
+    /// The thread was asked to end, and had not ended in time.
+    TimedOut,
+    /// There was no thread, and there will be none.
+    NotStarted,
+    /// The thread asked this of itself: it ends when its `run` returns.
+    OnOwnThread,
+}
+
+impl<S: ServiceThread> ServiceHandle<S> {
+    /// A service that is not started yet.
+    pub fn new(service: Arc<S>) -> Self {
+        Self {
+            service,
+            wakeup: Arc::new(Wakeup::new()),
+            thread: Mutex::new(None),
+        }
+    }
+
+    /// The work of this service.
+    pub fn service(&self) -> &Arc<S> {
+        &self.service
+    }
+
+    /// Starts the thread: `true` if this call did, `false` if it was started before or is stopped.
+    /// A service has one life; after a shutdown it takes a new handle.
+    ///
+    /// # Errors
+    ///
+    /// The operating system has no thread to give; the call may be repeated.
+    pub fn start(&self) -> io::Result<bool> {
+        let mut thread = self.thread.lock();
+        if thread.is_some() || self.wakeup.is_closed() {
+            return Ok(false);
+        }
+        let name = self.service.service_name();
+        let service = Arc::clone(&self.service);
+        let context = ServiceContext {
+            service: Arc::<S>::clone(&self.service),
+            wakeup: Arc::clone(&self.wakeup),
+        };
+        *thread = Some(thread::spawn(&name.clone(), move || {
+            log::debug!("{name} started");
+            if run_caught(&name, || service.run(&context)) {
+                log::debug!("{name} ended");
+            }
+        })?);
+        Ok(true)
+    }
+
+    /// Ends the wait of the service, or its next one; never waits itself.
+    pub fn wakeup(&self) {
+        self.wakeup.wakeup();
+    }
+
+    /// Whether the service was asked to end; its thread may be running still.
+    pub fn is_stopped(&self) -> bool {
+        self.wakeup.is_closed()
+    }
+
+    /// Asks the service to end, and wakes it so that it sees that; waits for nothing.
+    ///
+    /// # Java
+    ///
+    /// `ServiceThread#makeStop`, which does not wake the thread.
+    pub fn make_stop(&self) {
+        self.wakeup.close();
+    }
+
+    /// Whether the thread was started and has ended, by itself, when asked to, or by a panic.
+    pub fn has_ended(&self) -> bool {
+        self.thread
+            .lock()
+            .as_ref()
+            .is_some_and(JoinHandle::has_exited)
+    }
+
+    /// Asks the service to end, wakes it, and waits for its thread. May be called again, to wait
+    /// again.
+    ///
+    /// # Blocking
+    ///
+    /// At most `timeout`; not at all on the service's own thread.
+    pub fn shutdown(&self, timeout: Duration) -> JoinOutcome {
+        self.shutdown_until(Deadline::after(timeout))
+    }
+
+    /// [`shutdown`](Self::shutdown) within the service's own
+    /// [`join_time`](ServiceThread::join_time).
+    ///
+    /// # Blocking
+    ///
+    /// At most the join time.
+    pub fn shutdown_in_join_time(&self) -> JoinOutcome {
+        self.shutdown(self.service.join_time())
+    }
+
+    /// [`shutdown`](Self::shutdown) to a point in time, for callers that end several things.
+    pub(crate) fn shutdown_until(&self, deadline: Deadline) -> JoinOutcome {
+        self.make_stop();
+        let Some(thread) = self.thread.lock().clone() else {
+            return JoinOutcome::NotStarted;
+        };
+        if thread.is_current() {
+            JoinOutcome::OnOwnThread
+        } else if thread.join_until(deadline) {
+            JoinOutcome::Joined
+        } else {
+            log::warn!("{} has not ended in time", self.service.service_name());
+            JoinOutcome::TimedOut
+        }
+    }
+}
+
+impl<S: ServiceThread> Drop for ServiceHandle<S> {
+    fn drop(&mut self) {
+        self.make_stop();
+    }
+}
+
+impl<S: ServiceThread> fmt::Debug for ServiceHandle<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServiceHandle")
+            .field("service_name", &self.service.service_name())
+            .field("stopped", &self.is_stopped())
+            .finish_non_exhaustive()
+    }
+}
