@@ -151,7 +151,7 @@ mod tests {
         assert!(!handle.has_exited());
         drop(release);
         assert!(handle.join_until(Deadline::after(GENEROUS)));
-        assert!(handle.clone().join_until(Deadline::after(Duration::ZERO)));
+        assert!(handle.join_until(Deadline::after(Duration::ZERO)));
     }
 
     #[test]
