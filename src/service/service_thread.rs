@@ -258,7 +258,8 @@ impl<S: ServiceThread> fmt::Debug for ServiceHandle<S> {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
+#[cfg(not(loom))]
 mod tests {
     use super::*;
     use crate::sync::atomic::{AtomicU32, Ordering};
@@ -448,7 +449,8 @@ mod tests {
     }
 }
 
-#[cfg(all(test, loom))]
+#[cfg(test)]
+#[cfg(loom)]
 mod loom_tests {
     use super::*;
     use crate::sync::atomic::{AtomicU32, Ordering};
