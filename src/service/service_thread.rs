@@ -160,11 +160,11 @@ impl<S: ServiceThread> ServiceHandle<S> {
     ///
     /// The operating system has no thread to give; the call may be repeated.
     pub fn start(&self) -> io::Result<bool> {
+        let name = self.service.service_name();
         let mut thread = self.thread.lock();
         if thread.is_some() || self.wakeup.is_closed() {
             return Ok(false);
         }
-        let name = self.service.service_name();
         let service = Arc::clone(&self.service);
         let context = ServiceContext {
             service: Arc::<S>::clone(&self.service),

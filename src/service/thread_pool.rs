@@ -353,8 +353,7 @@ mod tests {
     fn thread_name(pool: &ThreadPool) -> String {
         let (name, named) = unbounded();
         pool.execute(move || {
-            name.send(std::thread::current().name().unwrap().to_owned())
-                .unwrap();
+            name.send(thread::current_name()).unwrap();
         })
         .unwrap();
         named.recv_timeout(GENEROUS).unwrap()
