@@ -421,14 +421,10 @@ mod tests {
     fn the_thread_bears_the_name_of_the_service() {
         let (name, named) = unbounded();
         let service = once(move |_| {
-            name.send(std::thread::current().name().map(str::to_owned))
-                .unwrap();
+            name.send(thread::current_name()).unwrap();
         });
         service.start().unwrap();
-        assert_eq!(
-            named.recv_timeout(GENEROUS).unwrap().as_deref(),
-            Some("Once")
-        );
+        assert_eq!(named.recv_timeout(GENEROUS).unwrap(), "Once");
         assert_eq!(service.shutdown(GENEROUS), JoinOutcome::Joined);
     }
 
