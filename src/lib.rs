@@ -1,6 +1,9 @@
 //! A synchronous, thread-based Apache RocketMQ client.
 
-#[cfg(test)]
+#[cfg(not(loom))]
+mod client;
+mod consumer;
+#[cfg(all(test, not(loom)))]
 mod random;
 #[cfg(not(loom))]
 pub mod rebalance;

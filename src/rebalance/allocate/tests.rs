@@ -240,7 +240,7 @@ fn an_unknown_room_is_an_error_that_names_the_culprit() {
     let unknown = MessageQueue::new("t", "-b", 0);
     let cids = ["-b".to_owned(), "r1-a".to_owned()];
     assert_eq!(
-        strategy.allocate("g", "r1-a", &[unknown.clone()], &cids[1..]),
+        strategy.allocate("g", "r1-a", std::slice::from_ref(&unknown), &cids[1..]),
         Err(AllocateError::QueueWithoutMachineRoom(unknown))
     );
     assert_eq!(
