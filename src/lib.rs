@@ -1,4 +1,41 @@
-//! A synchronous, thread-based Apache RocketMQ client.
+//! A synchronous, thread-based Apache RocketMQ client without any async runtime.
+//!
+//! It mirrors the Java client's design and names. A [`DefaultMQProducer`] sends from any thread; a
+//! [`DefaultMQPushConsumer`] calls a listener, and shares the queues of its topics with the other
+//! members of its group, Java members among them. See the two types for examples that run.
+//!
+//! Every wait has a deadline, threads are named and joined at shutdown, and an [`Error`] says what
+//! failed, where, and whether trying again helps.
+#![cfg_attr(loom, allow(dead_code, unused_imports, reason = "models see only parts of the crate"))]
 
+#[cfg(not(loom))]
+mod client;
+#[cfg(not(loom))]
+mod client_config;
+mod consumer;
+mod error;
+#[cfg(not(loom))]
+mod producer;
+#[cfg(all(test, not(loom)))]
+mod random;
+#[cfg(not(loom))]
+pub mod rebalance;
+mod remoting;
 pub mod service;
 mod sync;
+
+#[cfg(not(loom))]
+pub use client::{MQClientManager, ShutdownReport};
+#[cfg(not(loom))]
+pub use consumer::{
+    ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus, DefaultMQPushConsumer,
+    DefaultMQPushConsumerBuilder, MessageListenerConcurrently, MessageQueueListener,
+};
+pub use error::{Error, Result, client_error_code};
+#[cfg(not(loom))]
+pub use producer::{DefaultMQProducer, DefaultMQProducerBuilder, SendResult, SendStatus};
+pub use rocketmq_protocol::body::ConsumeFromWhere;
+pub use rocketmq_protocol::{
+    CodecError, ExpressionType, Message, MessageExt, MessageQueue, Properties, SubscriptionData,
+    property, response_code,
+};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use rocketmq_protocol::body::{HeartbeatData, JsonBody, ProducerData};
+use rocketmq_protocol::body::{HeartbeatData, JsonBody, MASTER_ID, ProducerData};
 use rocketmq_protocol::header::UnregisterClientRequestHeader;
 use rocketmq_protocol::mix_all::CLIENT_INNER_PRODUCER_GROUP;
 
@@ -56,7 +56,7 @@ impl HeartbeatSender {
                 return 0;
             }
         };
-        let targets = self.brokers.heartbeat_targets(!data.consumer_data_set.is_empty());
+        let targets = self.targets(!data.consumer_data_set.is_empty());
         let calls: Vec<_> =
             targets.iter().map(|addr| (addr, self.api.start_heartbeat(addr, body.clone()))).collect();
         let mut answered = 0;
@@ -83,7 +83,7 @@ impl HeartbeatSender {
             producer_group: producer_group.map(str::to_owned),
             consumer_group: consumer_group.map(str::to_owned),
         };
-        let targets = self.brokers.heartbeat_targets(true);
+        let targets = self.targets(true);
         let calls: Vec<_> =
             targets.iter().map(|addr| (addr, self.api.start_unregister(addr, &header))).collect();
         for (addr, call) in calls {
@@ -91,6 +91,15 @@ impl HeartbeatSender {
                 log::warn!("{}: leaving a group at {addr}: {error}", self.client_id);
             }
         }
+    }
+
+    /// Masters, and replicas too when something is consumed.
+    fn targets(&self, with_replicas: bool) -> Vec<Arc<str>> {
+        let addresses = self.brokers.all_addresses().into_iter();
+        addresses
+            .filter(|address| with_replicas || address.broker_id == MASTER_ID)
+            .map(|address| address.broker_addr)
+            .collect()
     }
 
     fn heartbeat_data(&self) -> HeartbeatData {

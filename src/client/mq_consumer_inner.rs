@@ -18,7 +18,7 @@ pub(crate) trait MQConsumerInner: Send + Sync {
     fn update_topic_subscribe_info(&self, topic: &str, queues: &Arc<[MessageQueue]>);
 
     /// Makes the queues it works on those that are its own now. Returns whether they are.
-    fn try_rebalance(&self) -> bool;
+    fn try_rebalance(self: Arc<Self>) -> bool;
 
     /// Sends the progress on its queues to their brokers, without waiting for answers.
     fn persist_consumer_offset(&self);

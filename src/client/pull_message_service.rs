@@ -18,7 +18,7 @@ pub(crate) trait MessageRequest: Send {
 }
 
 /// Where tokens wait for the thread.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct PullRequestQueue {
     mailbox: Arc<Mailbox<Box<dyn MessageRequest>>>,
     timer: Arc<ScheduledService>,
@@ -52,6 +52,7 @@ impl PullRequestQueue {
 }
 
 /// Java `PullMessageService`.
+#[derive(Debug)]
 pub(crate) struct PullMessageService {
     pub(crate) queue: PullRequestQueue,
 }
@@ -76,8 +77,8 @@ impl ServiceThread for PullMessageService {
     }
 }
 
-impl fmt::Debug for PullMessageService {
+impl fmt::Debug for PullRequestQueue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PullMessageService").field("waiting", &self.queue.mailbox.len()).finish()
+        f.debug_struct("PullRequestQueue").field("waiting", &self.mailbox.len()).finish()
     }
 }

@@ -1,6 +1,6 @@
 //! Routes: fetched from name servers, compared, and pushed to those who use the topic.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 
 use rocketmq_protocol::MessageQueue;
@@ -103,7 +103,7 @@ impl TopicRoutes {
         }
         self.brokers.update(&fetched.broker_datas);
         let (publish_queues, order_topic) = fetched.publish_queues(topic);
-        let info = Arc::new(TopicPublishInfo::new(publish_queues, order_topic));
+        let info = Arc::new(TopicPublishInfo::new(publish_queues, order_topic, true));
         for (_, producer) in producers {
             producer.update_topic_publish_info(topic, &info);
         }
@@ -117,12 +117,14 @@ impl TopicRoutes {
     /// Drops brokers that no route names any more (Java `MQClientInstance#cleanOfflineBroker`).
     pub(crate) fn clean_offline_broker(&self) {
         let routes: Vec<_> = self.table.lock().values().cloned().collect();
-        let live: BTreeSet<String> = routes
+        let live: HashSet<&str> = routes
             .iter()
             .flat_map(|route| &route.broker_datas)
-            .flat_map(|broker| broker.broker_addrs.values().cloned())
+            .flat_map(|broker| broker.broker_addrs.values().map(String::as_str))
             .collect();
-        self.brokers.clean_offline_broker(&live);
+        for gone in self.brokers.clean_offline_broker(&live) {
+            log::info!("no route names {} of {} any more", gone.broker_addr, gone.broker_name);
+        }
     }
 
     fn topics_in_use(&self) -> BTreeSet<String> {

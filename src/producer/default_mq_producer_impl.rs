@@ -220,7 +220,7 @@ impl DefaultMQProducerImpl {
         self.topic_publish_info_table
             .write()
             .entry(topic.to_owned())
-            .or_insert_with(|| Arc::new(TopicPublishInfo::new(Vec::new(), false)));
+            .or_insert_with(|| Arc::new(TopicPublishInfo::unknown()));
         let default_topic =
             RouteOf::DefaultTopic { queue_nums: self.config.send.default_topic_queue_nums };
         let mut failure = None;

@@ -125,14 +125,13 @@ impl Connection {
     }
 
     /// Tries the addresses in turn.
-    fn connect(self: &Arc<Self>, mut addrs: VecDeque<SocketAddr>, mut reason: &str) {
-        let mut last_error;
+    fn connect(self: &Arc<Self>, mut addrs: VecDeque<SocketAddr>, reason: &str) {
+        let mut reason = reason.to_owned();
         while let Some(addr) = addrs.pop_front() {
             let mut stream = match TcpStream::connect(addr) {
                 Ok(stream) => stream,
                 Err(error) => {
-                    last_error = error.to_string();
-                    reason = &last_error;
+                    reason = error.to_string();
                     continue;
                 }
             };
@@ -153,7 +152,7 @@ impl Connection {
             self.event_loop.add_timer(timer);
             return;
         }
-        self.fail_connect(reason);
+        self.fail_connect(&reason);
     }
 
     fn fail_connect(self: &Arc<Self>, reason: &str) {

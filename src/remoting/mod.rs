@@ -3,12 +3,19 @@
 //! Knows commands, not topics or groups. One [`EventLoop`] serves all connections of a manager; it
 //! reads, completes calls, and writes only what a calling thread could not write itself.
 
+#[cfg(not(loom))]
 mod connection;
+#[cfg(not(loom))]
 mod event_loop;
+#[cfg(not(loom))]
 mod mio_remoting_client;
+#[cfg(not(loom))]
 mod request_processor;
 mod response_future;
 
+#[cfg(not(loom))]
 pub(crate) use event_loop::EventLoop;
+#[cfg(not(loom))]
 pub(crate) use mio_remoting_client::{ChannelEventListener, MioRemotingClient, PendingCall};
+#[cfg(not(loom))]
 pub(crate) use request_processor::RequestProcessor;

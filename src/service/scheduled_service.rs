@@ -286,3 +286,183 @@ fn next_run(due: Instant, period: Duration, now: Instant) -> Instant {
 }
 
 const SHORTEST_PERIOD: Duration = Duration::from_millis(1);
+
+#[cfg(test)]
+#[cfg(not(loom))]
+mod tests {
+    use super::*;
+    use crate::sync::Clock;
+    use crate::sync::atomic::{AtomicU32, Ordering};
+    use crate::sync::channel::unbounded;
+
+    const GENEROUS: Duration = Duration::from_secs(30);
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn started() -> ScheduledService {
+        let service = ScheduledService::new("Timer");
+        service.start().unwrap();
+        service
+    }
+
+    fn noop() -> Task {
+        Task::Once(Box::new(|| {}))
+    }
+
+    /// The number of the task that is to be run now.
+    fn run_now(tasks: &mut Tasks, clock: &Clock) -> Option<u64> {
+        match tasks.next(clock.now()) {
+            Next::Run(due) => Some(due.id),
+            Next::WaitUntil(_) | Next::Wait => None,
+        }
+    }
+
+    #[test]
+    fn tasks_come_in_the_order_they_are_due_and_not_before() {
+        let clock = Clock::manual();
+        let mut tasks = Tasks::default();
+        assert!(matches!(tasks.next(clock.now()), Next::Wait));
+        assert!(matches!(
+            tasks.add(clock.now() + 2 * SECOND, noop()),
+            Ok((0, true))
+        ));
+        assert!(matches!(
+            tasks.add(clock.now() + SECOND, noop()),
+            Ok((1, true))
+        ));
+        assert!(matches!(
+            tasks.add(clock.now() + 2 * SECOND, noop()),
+            Ok((2, false))
+        ));
+        let first = clock.now() + SECOND;
+        assert!(matches!(tasks.next(clock.now()), Next::WaitUntil(due) if due == first));
+        clock.advance(SECOND);
+        assert_eq!(run_now(&mut tasks, &clock), Some(1));
+        assert_eq!(run_now(&mut tasks, &clock), None);
+        clock.advance(SECOND);
+        assert_eq!(run_now(&mut tasks, &clock), Some(0), "first in, first out");
+        assert_eq!(run_now(&mut tasks, &clock), Some(2));
+        assert!(tasks.due.is_empty());
+    }
+
+    #[test]
+    fn a_cancelled_task_leaves_the_queue() {
+        let mut tasks = Tasks::default();
+        let Ok((id, _)) = tasks.add(now(), noop()) else {
+            panic!("refused")
+        };
+        assert!(matches!(tasks.cancel(id), Cancelled::Waiting(_)));
+        assert!(tasks.queue.is_empty() && tasks.due.is_empty());
+        assert!(matches!(tasks.cancel(id), Cancelled::Nothing));
+    }
+
+    #[test]
+    fn a_periodic_task_cancelled_while_it_runs_does_not_come_back() {
+        let clock = Clock::manual();
+        let mut tasks = Tasks::default();
+        let task = Task::Periodic(SECOND, Box::new(|| {}));
+        let Ok((id, _)) = tasks.add(clock.now(), task) else {
+            panic!("refused")
+        };
+        let Next::Run(Due { task, .. }) = tasks.next(clock.now()) else {
+            panic!("not due")
+        };
+        assert!(matches!(tasks.cancel(id), Cancelled::NextRun));
+        assert!(tasks.add_again(id, clock.now() + SECOND, task).is_err());
+        assert!(tasks.queue.is_empty());
+    }
+
+    #[test]
+    fn missed_runs_are_left_out_and_the_rhythm_stays() {
+        let due = now();
+        assert_eq!(next_run(due, SECOND, due), due + SECOND);
+        assert_eq!(next_run(due, SECOND, due + SECOND / 2), due + SECOND);
+        assert_eq!(
+            next_run(due, SECOND, due + SECOND * 7 / 2),
+            due + 4 * SECOND
+        );
+        assert_eq!(next_run(due, SECOND, due + 3 * SECOND), due + 4 * SECOND);
+    }
+
+    #[test]
+    fn an_earlier_task_shortens_the_wait_of_the_thread() {
+        let service = started();
+        let (ran, received) = unbounded();
+        service.schedule_once(100 * GENEROUS, || {});
+        service.schedule_once(Duration::ZERO, move || ran.send(()).unwrap());
+        received.recv_timeout(GENEROUS).unwrap();
+        assert_eq!(service.len(), 1);
+        assert_eq!(
+            service.shutdown(Deadline::after(GENEROUS)),
+            JoinOutcome::Joined
+        );
+    }
+
+    #[test]
+    fn a_panicking_task_does_not_stop_the_others_nor_its_own_next_runs() {
+        let service = started();
+        let (ran, received) = unbounded();
+        let runs = AtomicU32::new(0);
+        service.schedule_at_fixed_rate(Duration::ZERO, SHORTEST_PERIOD, move || {
+            let run = runs.fetch_add(1, Ordering::Relaxed);
+            let _ = ran.send(run);
+            assert!(run != 0, "on purpose");
+        });
+        assert_eq!(received.recv_timeout(GENEROUS), Ok(0));
+        assert_eq!(received.recv_timeout(GENEROUS), Ok(1));
+        assert_eq!(
+            service.shutdown(Deadline::after(GENEROUS)),
+            JoinOutcome::Joined
+        );
+    }
+
+    #[test]
+    fn a_task_may_cancel_itself() {
+        let service = started();
+        let (give, taken) = unbounded::<TaskHandle>();
+        let (ran, received) = unbounded();
+        let task = service.schedule_at_fixed_rate(Duration::ZERO, SHORTEST_PERIOD, move || {
+            ran.send(taken.recv().unwrap().cancel()).unwrap();
+        });
+        give.send(task.clone()).unwrap();
+        assert_eq!(received.recv_timeout(GENEROUS), Ok(true));
+        let gone = received.recv_timeout(GENEROUS).unwrap_err();
+        assert_eq!(gone, crate::sync::channel::RecvTimeoutError::Disconnected);
+        assert!(!task.cancel());
+        assert_eq!(
+            service.shutdown(Deadline::after(GENEROUS)),
+            JoinOutcome::Joined
+        );
+    }
+
+    #[test]
+    fn a_shutdown_drops_what_waits_and_refuses_what_comes() {
+        let service = started();
+        let (owned, dropped) = unbounded::<()>();
+        let late = owned.clone();
+        let task = service.schedule_once(100 * GENEROUS, move || drop(owned));
+        assert_eq!(
+            service.shutdown(Deadline::after(GENEROUS)),
+            JoinOutcome::Joined
+        );
+        assert!(!task.cancel());
+        assert!(
+            !service
+                .schedule_once(Duration::ZERO, move || drop(late))
+                .cancel()
+        );
+        assert!(dropped.recv_timeout(GENEROUS).is_err());
+        assert_eq!(service.len(), 0);
+    }
+
+    #[test]
+    fn dropping_the_service_ends_its_thread() {
+        let service = started();
+        let (owned, dropped) = unbounded::<()>();
+        service.schedule_once(100 * GENEROUS, move || drop(owned));
+        let timer = Arc::downgrade(service.handle.service());
+        drop(service);
+        let gone = dropped.recv_timeout(GENEROUS).unwrap_err();
+        assert_eq!(gone, crate::sync::channel::RecvTimeoutError::Disconnected);
+        drop(timer);
+    }
+}

@@ -119,7 +119,8 @@ fn decode(code: u32) -> ServiceState {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
+#[cfg(not(loom))]
 mod tests {
     use super::*;
 
@@ -163,5 +164,75 @@ mod tests {
         assert_eq!(state.begin_shutdown(), ServiceState::StartFailed);
         assert_eq!(state.finish_start(), Err(ServiceState::ShutdownAlready));
         assert_eq!(state.begin_shutdown(), ServiceState::ShutdownAlready);
+    }
+}
+
+#[cfg(test)]
+#[cfg(loom)]
+mod loom_tests {
+    use loom::thread;
+
+    use super::*;
+    use crate::sync::Arc;
+    use crate::sync::atomic::AtomicU32 as Counter;
+
+    /// Two starts and a shutdown: what one start built is taken down exactly once, by the starter
+    /// if the shutdown came in between, else by the shutdown.
+    #[test]
+    fn loom_start_start_shutdown_leaves_nothing_behind() {
+        loom::model(|| {
+            let state = Arc::new(AtomicServiceState::new());
+            let built = Arc::new(Counter::new(0));
+            let taken_down = Arc::new(Counter::new(0));
+            let starters = [(); 2].map(|()| {
+                let (state, built) = (Arc::clone(&state), Arc::clone(&built));
+                let taken_down = Arc::clone(&taken_down);
+                thread::spawn(move || {
+                    if state.begin_start().is_ok() {
+                        built.fetch_add(1, Ordering::Relaxed);
+                        if state.finish_start().is_err() {
+                            taken_down.fetch_add(1, Ordering::Relaxed);
+                        }
+                    }
+                })
+            });
+            if state.begin_shutdown() == ServiceState::Running {
+                assert_eq!(
+                    built.load(Ordering::Relaxed),
+                    1,
+                    "seen by who takes it down"
+                );
+                taken_down.fetch_add(1, Ordering::Relaxed);
+            }
+            starters
+                .into_iter()
+                .for_each(|starter| starter.join().unwrap());
+            assert_eq!(state.get(), ServiceState::ShutdownAlready);
+            assert!(built.load(Ordering::Relaxed) <= 1);
+            assert_eq!(
+                built.load(Ordering::Relaxed),
+                taken_down.load(Ordering::Relaxed)
+            );
+        });
+    }
+
+    /// The seeded mistake: a start that writes `Running` without looking runs after the shutdown.
+    #[test]
+    #[should_panic(expected = "shut down")]
+    fn loom_a_start_that_does_not_compare_outlives_the_shutdown() {
+        loom::model(|| {
+            let state = Arc::new(AtomicServiceState::new());
+            let starting = Arc::clone(&state);
+            let starter = thread::spawn(move || {
+                if starting.begin_start().is_ok() {
+                    starting
+                        .0
+                        .store(encode(ServiceState::Running), Ordering::Release);
+                }
+            });
+            state.begin_shutdown();
+            starter.join().unwrap();
+            assert_eq!(state.get(), ServiceState::ShutdownAlready, "shut down");
+        });
     }
 }

@@ -160,11 +160,11 @@ impl<S: ServiceThread> ServiceHandle<S> {
     ///
     /// The operating system has no thread to give; the call may be repeated.
     pub fn start(&self) -> io::Result<bool> {
+        let name = self.service.service_name();
         let mut thread = self.thread.lock();
         if thread.is_some() || self.wakeup.is_closed() {
             return Ok(false);
         }
-        let name = self.service.service_name();
         let service = Arc::clone(&self.service);
         let context = ServiceContext {
             service: Arc::<S>::clone(&self.service),
@@ -255,5 +255,266 @@ impl<S: ServiceThread> fmt::Debug for ServiceHandle<S> {
             .field("service_name", &self.service.service_name())
             .field("stopped", &self.is_stopped())
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+#[cfg(not(loom))]
+mod tests {
+    use super::*;
+    use crate::sync::atomic::{AtomicU32, Ordering};
+    use crate::sync::channel::{Receiver, Sender, unbounded};
+
+    const GENEROUS: Duration = Duration::from_secs(30);
+
+    /// Tells the test about each round, and waits as long as the test says.
+    struct Rounds {
+        interval: Duration,
+        rounds: Sender<bool>,
+        wait_ends: AtomicU32,
+    }
+
+    impl ServiceThread for Rounds {
+        fn service_name(&self) -> String {
+            "Rounds".to_owned()
+        }
+
+        fn run(&self, context: &ServiceContext) {
+            while !context.is_stopped() {
+                let woken = context.wait_for_running(self.interval);
+                let _ = self.rounds.send(woken);
+            }
+        }
+
+        fn on_wait_end(&self) {
+            self.wait_ends.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn rounds(interval: Duration) -> (ServiceHandle<Rounds>, Receiver<bool>) {
+        let (rounds, receiver) = unbounded();
+        let service = Rounds {
+            interval,
+            rounds,
+            wait_ends: AtomicU32::new(0),
+        };
+        (ServiceHandle::new(Arc::new(service)), receiver)
+    }
+
+    /// Runs a closure with its context, once.
+    struct Once<F>(F);
+
+    impl<F: Fn(&ServiceContext) + Send + Sync + 'static> ServiceThread for Once<F> {
+        fn service_name(&self) -> String {
+            "Once".to_owned()
+        }
+
+        fn run(&self, context: &ServiceContext) {
+            (self.0)(context);
+        }
+    }
+
+    fn once<F>(run: F) -> ServiceHandle<Once<F>>
+    where
+        F: Fn(&ServiceContext) + Send + Sync + 'static,
+    {
+        ServiceHandle::new(Arc::new(Once(run)))
+    }
+
+    #[test]
+    fn a_service_starts_once() {
+        let (service, _receiver) = rounds(GENEROUS);
+        assert!(service.start().unwrap());
+        assert!(!service.start().unwrap());
+        assert_eq!(service.shutdown(GENEROUS), JoinOutcome::Joined);
+        assert!(!service.start().unwrap());
+    }
+
+    #[test]
+    fn a_wakeup_before_the_start_counts() {
+        let (service, receiver) = rounds(2 * GENEROUS);
+        service.wakeup();
+        service.start().unwrap();
+        assert!(receiver.recv_timeout(GENEROUS).unwrap());
+        assert_eq!(service.shutdown(GENEROUS), JoinOutcome::Joined);
+    }
+
+    #[test]
+    fn an_interval_that_passes_is_a_round_without_a_wakeup() {
+        let (service, receiver) = rounds(Duration::from_millis(1));
+        service.start().unwrap();
+        assert!(!receiver.recv_timeout(GENEROUS).unwrap());
+        assert_eq!(service.shutdown(GENEROUS), JoinOutcome::Joined);
+    }
+
+    #[test]
+    fn each_wait_ends_with_on_wait_end() {
+        let (service, receiver) = rounds(2 * GENEROUS);
+        service.start().unwrap();
+        service.wakeup();
+        receiver.recv_timeout(GENEROUS).unwrap();
+        assert_eq!(service.service().wait_ends.load(Ordering::Relaxed), 1);
+        assert_eq!(service.shutdown(GENEROUS), JoinOutcome::Joined);
+        assert_eq!(service.service().wait_ends.load(Ordering::Relaxed), 2);
+    }
+
+    #[test]
+    fn a_shutdown_before_the_start_prevents_it() {
+        let (service, _receiver) = rounds(GENEROUS);
+        assert_eq!(service.shutdown(GENEROUS), JoinOutcome::NotStarted);
+        assert!(service.is_stopped());
+        assert!(!service.start().unwrap());
+    }
+
+    #[test]
+    fn a_second_shutdown_is_harmless() {
+        let (service, _receiver) = rounds(2 * GENEROUS);
+        service.start().unwrap();
+        assert_eq!(service.shutdown_in_join_time(), JoinOutcome::Joined);
+        assert_eq!(service.shutdown(Duration::ZERO), JoinOutcome::Joined);
+    }
+
+    #[test]
+    fn a_service_that_does_not_end_times_out_and_can_be_joined_later() {
+        let (release, held) = unbounded::<()>();
+        let service = once(move |_| {
+            let _ = held.recv();
+        });
+        service.start().unwrap();
+        assert_eq!(
+            service.shutdown(Duration::from_millis(1)),
+            JoinOutcome::TimedOut
+        );
+        drop(release);
+        assert_eq!(service.shutdown(GENEROUS), JoinOutcome::Joined);
+    }
+
+    #[test]
+    fn a_service_can_shut_itself_down() {
+        let (give, taken) = unbounded::<Arc<dyn Fn() -> JoinOutcome + Send + Sync>>();
+        let (answer, answered) = unbounded();
+        let service = Arc::new(once(move |_| {
+            if let Ok(shutdown) = taken.recv() {
+                answer.send(shutdown()).unwrap();
+            }
+        }));
+        service.start().unwrap();
+        let own = Arc::downgrade(&service);
+        give.send(Arc::new(move || own.upgrade().unwrap().shutdown(GENEROUS)))
+            .unwrap();
+        assert_eq!(
+            answered.recv_timeout(GENEROUS),
+            Ok(JoinOutcome::OnOwnThread)
+        );
+        assert_eq!(service.shutdown(GENEROUS), JoinOutcome::Joined);
+    }
+
+    #[test]
+    fn a_panic_in_run_ends_the_service() {
+        let service = once(|_| panic!("on purpose"));
+        service.start().unwrap();
+        assert_eq!(service.shutdown(GENEROUS), JoinOutcome::Joined);
+        assert!(service.has_ended());
+    }
+
+    #[test]
+    fn the_thread_bears_the_name_of_the_service() {
+        let (name, named) = unbounded();
+        let service = once(move |_| {
+            name.send(thread::current_name()).unwrap();
+        });
+        service.start().unwrap();
+        assert_eq!(named.recv_timeout(GENEROUS).unwrap(), "Once");
+        assert_eq!(service.shutdown(GENEROUS), JoinOutcome::Joined);
+    }
+
+    /// The receiver hears of the service's end, because the thread lets go of the work last.
+    #[test]
+    fn a_dropped_handle_stops_the_thread_which_then_lets_the_service_go() {
+        let (service, receiver) = rounds(2 * GENEROUS);
+        service.start().unwrap();
+        let weak = Arc::downgrade(service.service());
+        drop(service);
+        while receiver.recv_timeout(GENEROUS).is_ok() {}
+        assert_eq!(
+            receiver.try_recv(),
+            Err(crate::sync::channel::TryRecvError::Disconnected),
+            "the service was dropped"
+        );
+        assert!(weak.upgrade().is_none());
+    }
+}
+
+#[cfg(test)]
+#[cfg(loom)]
+mod loom_tests {
+    use super::*;
+    use crate::sync::atomic::{AtomicU32, Ordering};
+
+    /// Counts the rounds in which it found work.
+    #[derive(Default)]
+    struct Worker {
+        work: AtomicU32,
+        done: AtomicU32,
+    }
+
+    impl ServiceThread for Worker {
+        fn service_name(&self) -> String {
+            "Worker".to_owned()
+        }
+
+        fn run(&self, context: &ServiceContext) {
+            while !context.is_stopped() {
+                context.wait_for_running(Duration::from_secs(20));
+                self.done
+                    .fetch_max(self.work.load(Ordering::Relaxed), Ordering::Relaxed);
+            }
+        }
+    }
+
+    #[test]
+    fn loom_a_shutdown_ends_a_service_wherever_it_is() {
+        loom::model(|| {
+            let service = ServiceHandle::new(Arc::new(Worker::default()));
+            assert!(service.start().unwrap());
+            assert_eq!(
+                service.shutdown(Duration::from_secs(1)),
+                JoinOutcome::Joined
+            );
+        });
+    }
+
+    #[test]
+    fn loom_work_before_a_wakeup_is_done_before_the_end() {
+        loom::model(|| {
+            let service = Arc::new(ServiceHandle::new(Arc::new(Worker::default())));
+            let starter = Arc::clone(&service);
+            let starting = loom::thread::spawn(move || {
+                assert!(starter.start().unwrap());
+            });
+            service.service().work.store(1, Ordering::Relaxed);
+            service.wakeup();
+            starting.join().unwrap();
+            while service.service().done.load(Ordering::Relaxed) == 0 {
+                loom::thread::yield_now();
+            }
+            assert_eq!(
+                service.shutdown(Duration::from_secs(1)),
+                JoinOutcome::Joined
+            );
+        });
+    }
+
+    #[test]
+    fn loom_start_against_shutdown_leaves_no_thread() {
+        loom::model(|| {
+            let service = Arc::new(ServiceHandle::new(Arc::new(Worker::default())));
+            let starter = Arc::clone(&service);
+            let starting = loom::thread::spawn(move || starter.start().unwrap());
+            let outcome = service.shutdown(Duration::from_secs(1));
+            let started = starting.join().unwrap();
+            assert_eq!(started, outcome == JoinOutcome::Joined);
+            assert_eq!(outcome == JoinOutcome::NotStarted, !started);
+        });
     }
 }

@@ -325,3 +325,304 @@ impl fmt::Debug for Shared {
 }
 
 const IDLE_TIME: Duration = Duration::from_secs(60);
+
+#[cfg(test)]
+#[cfg(not(loom))]
+mod tests {
+    use super::*;
+    use crate::sync::channel::{Receiver, Sender, unbounded};
+
+    const GENEROUS: Duration = Duration::from_secs(30);
+
+    fn generous() -> Deadline {
+        Deadline::after(GENEROUS)
+    }
+
+    /// Puts a task that reports its start and then runs until the returned sender is dropped.
+    fn hold(pool: &ThreadPool, started: &Sender<()>) -> Sender<()> {
+        let (release, held) = unbounded::<()>();
+        let started = started.clone();
+        pool.execute(move || {
+            started.send(()).unwrap();
+            let _ = held.recv();
+        })
+        .unwrap();
+        release
+    }
+
+    fn thread_name(pool: &ThreadPool) -> String {
+        let (name, named) = unbounded();
+        pool.execute(move || {
+            name.send(thread::current_name()).unwrap();
+        })
+        .unwrap();
+        named.recv_timeout(GENEROUS).unwrap()
+    }
+
+    /// Waits for what the pool tells by `progress`.
+    fn wait_until(pool: &ThreadPool, reached: impl Fn(&State) -> bool) {
+        let deadline = generous();
+        let mut state = pool.shared.state.lock();
+        while !reached(&state) {
+            assert!(
+                !pool.shared.progress.wait_until(&mut state, deadline),
+                "not reached"
+            );
+        }
+    }
+
+    #[test]
+    fn threads_come_with_the_tasks_up_to_the_size() {
+        let pool = ThreadPool::new("Consume", 2);
+        assert_eq!(pool.thread_count(), 0);
+        let (started, starts) = unbounded();
+        let held = [(); 3].map(|()| hold(&pool, &started));
+        starts.recv_timeout(GENEROUS).unwrap();
+        starts.recv_timeout(GENEROUS).unwrap();
+        assert_eq!(
+            (pool.thread_count(), pool.active_count(), pool.queued()),
+            (2, 2, 1)
+        );
+        drop(held);
+        starts.recv_timeout(GENEROUS).unwrap();
+        let report = pool.shutdown(generous());
+        assert_eq!((report.abandoned, report.joined, report.left), (0, 2, 0));
+    }
+
+    #[test]
+    fn one_thread_runs_one_task_after_the_other_in_order() {
+        let pool = ThreadPool::new("Consume", 1);
+        let (ran, received) = unbounded();
+        for number in 0..100 {
+            let ran = ran.clone();
+            pool.execute(move || ran.send(number).unwrap()).unwrap();
+        }
+        drop(ran);
+        assert!(received.iter().eq(0..100));
+        assert_eq!(thread_name(&pool), "Consume_1");
+    }
+
+    #[test]
+    fn a_larger_size_starts_threads_for_what_is_queued() {
+        let pool = ThreadPool::new("Consume", 1);
+        let (started, starts) = unbounded();
+        let _held = [(); 2].map(|()| hold(&pool, &started));
+        starts.recv_timeout(GENEROUS).unwrap();
+        assert_eq!(pool.queued(), 1);
+        pool.set_size(8);
+        starts.recv_timeout(GENEROUS).unwrap();
+        assert_eq!(pool.thread_count(), 2, "as many as there are tasks");
+    }
+
+    #[test]
+    fn a_smaller_size_ends_threads_after_their_task() {
+        let pool = ThreadPool::new("Consume", 2);
+        let (started, starts) = unbounded();
+        let held = [(); 2].map(|()| hold(&pool, &started));
+        starts.recv_timeout(GENEROUS).unwrap();
+        starts.recv_timeout(GENEROUS).unwrap();
+        pool.set_size(0);
+        assert_eq!(pool.size(), 1);
+        assert_eq!(pool.active_count(), 2);
+        drop(held);
+        wait_until(&pool, |state| state.threads.len() == 1);
+        thread_name(&pool);
+    }
+
+    #[test]
+    fn an_idle_thread_ends_and_a_new_one_takes_its_place() {
+        let pool = ThreadPool::with_idle_time("Consume", 1, Duration::from_millis(1));
+        assert_eq!(thread_name(&pool), "Consume_1");
+        wait_until(&pool, |state| state.threads.is_empty());
+        assert_eq!(thread_name(&pool), "Consume_2");
+    }
+
+    #[test]
+    fn a_panicking_task_costs_no_thread() {
+        let pool = ThreadPool::new("Consume", 1);
+        pool.execute(|| panic!("on purpose")).unwrap();
+        assert_eq!(thread_name(&pool), "Consume_1");
+        assert_eq!(pool.shutdown(generous()).joined, 1);
+    }
+
+    #[test]
+    fn a_shutdown_runs_what_is_queued() {
+        let pool = ThreadPool::new("Consume", 1);
+        let (started, starts) = unbounded();
+        let held = hold(&pool, &started);
+        let (ran, received) = unbounded();
+        pool.execute(move || ran.send(()).unwrap()).unwrap();
+        starts.recv_timeout(GENEROUS).unwrap();
+        drop(held);
+        pool.shutdown(generous());
+        received.try_recv().unwrap();
+        let again = pool.shutdown(generous());
+        assert_eq!((again.drained, again.abandoned, again.left), (0, 0, 0));
+    }
+
+    #[test]
+    fn a_shutdown_drops_at_its_deadline_what_has_not_begun() {
+        let pool = ThreadPool::new("Consume", 1);
+        let (started, starts) = unbounded();
+        let held = hold(&pool, &started);
+        starts.recv_timeout(GENEROUS).unwrap();
+        let (ran, received) = unbounded::<()>();
+        pool.execute(move || ran.send(()).unwrap()).unwrap();
+        let report = pool.shutdown(Deadline::after(Duration::from_millis(1)));
+        assert_eq!(
+            report,
+            PoolReport {
+                drained: 0,
+                abandoned: 1,
+                joined: 0,
+                left: 1
+            }
+        );
+        assert!(received.recv_timeout(GENEROUS).is_err(), "dropped, not run");
+        drop(held);
+        let report = pool.shutdown(generous());
+        assert_eq!((report.joined, report.left), (1, 0));
+    }
+
+    #[test]
+    fn a_pool_that_is_shut_down_gives_the_task_back() {
+        let pool = ThreadPool::new("Consume", 1);
+        pool.shutdown(generous());
+        let (ran, received) = unbounded();
+        let rejected = pool.execute(move || ran.send(()).unwrap()).unwrap_err();
+        assert!(matches!(rejected.reason, RejectedReason::ShutDown));
+        (rejected.task)();
+        received.try_recv().unwrap();
+    }
+
+    /// Both tasks wait for the end of the pool whose threads they hold.
+    fn shut_down_in_tasks(pool: &Arc<ThreadPool>, count: usize) -> Receiver<PoolReport> {
+        let (report, reports) = unbounded();
+        let (ready, all_ready) = unbounded::<()>();
+        let go: Vec<_> = (0..count)
+            .map(|_| {
+                let (go, wait) = unbounded::<()>();
+                let (pool, report, ready) = (Arc::clone(pool), report.clone(), ready.clone());
+                let myself = Arc::clone(&pool);
+                pool.execute(move || {
+                    ready.send(()).unwrap();
+                    let _ = wait.recv();
+                    report
+                        .send(myself.shutdown(Deadline::after(100 * GENEROUS)))
+                        .unwrap();
+                })
+                .unwrap();
+                go
+            })
+            .collect();
+        for _ in 0..count {
+            all_ready.recv_timeout(GENEROUS).unwrap();
+        }
+        pool.execute(|| {}).unwrap();
+        drop(go);
+        reports
+    }
+
+    #[test]
+    fn a_shutdown_in_the_only_thread_waits_for_nothing() {
+        let pool = Arc::new(ThreadPool::new("Consume", 1));
+        let report = shut_down_in_tasks(&pool, 1).recv_timeout(GENEROUS).unwrap();
+        assert_eq!(
+            report,
+            PoolReport {
+                drained: 0,
+                abandoned: 1,
+                joined: 0,
+                left: 1
+            }
+        );
+        assert_eq!(pool.shutdown(generous()).left, 0);
+    }
+
+    #[test]
+    fn two_tasks_that_shut_down_do_not_wait_for_each_other() {
+        let pool = Arc::new(ThreadPool::new("Consume", 2));
+        let reports = shut_down_in_tasks(&pool, 2);
+        let abandoned: usize = (0..2)
+            .map(|_| reports.recv_timeout(GENEROUS).unwrap().abandoned)
+            .sum();
+        // Either the second one came in time to take the task, or one of them dropped it.
+        assert!(abandoned <= 1);
+        assert_eq!(pool.shutdown(generous()).left, 0);
+    }
+
+    #[test]
+    fn a_shutdown_in_a_task_waits_for_the_other_threads() {
+        let pool = Arc::new(ThreadPool::new("Consume", 2));
+        let (started, starts) = unbounded();
+        let held = hold(&pool, &started);
+        starts.recv_timeout(GENEROUS).unwrap();
+        let reports = shut_down_in_tasks(&pool, 1);
+        wait_until(&pool, |state| state.waiting_tasks == 1);
+        drop(held);
+        let report = reports.recv_timeout(GENEROUS).unwrap();
+        assert_eq!((report.drained, report.abandoned, report.left), (2, 0, 1));
+    }
+
+    #[test]
+    fn dropping_the_pool_drops_what_is_queued_and_ends_its_threads() {
+        let pool = ThreadPool::new("Consume", 1);
+        let (started, starts) = unbounded();
+        let held = hold(&pool, &started);
+        starts.recv_timeout(GENEROUS).unwrap();
+        let (ran, received) = unbounded::<()>();
+        pool.execute(move || ran.send(()).unwrap()).unwrap();
+        let shared = Arc::downgrade(&pool.shared);
+        let thread = pool.shared.state.lock().threads[0].clone();
+        drop(pool);
+        assert!(received.recv_timeout(GENEROUS).is_err(), "dropped, not run");
+        drop(held);
+        assert!(thread.join_until(generous()));
+        assert!(shared.upgrade().is_none());
+    }
+}
+
+#[cfg(test)]
+#[cfg(loom)]
+mod loom_tests {
+    use super::*;
+    use crate::sync::atomic::{AtomicUsize, Ordering};
+
+    #[test]
+    fn loom_a_task_is_run_or_given_back_whatever_the_shutdown() {
+        loom::model(|| {
+            let pool = Arc::new(ThreadPool::new("Pool", 1));
+            let putter = Arc::clone(&pool);
+            let ran = Arc::new(AtomicUsize::new(0));
+            let counter = Arc::clone(&ran);
+            let putting = loom::thread::spawn(move || {
+                let task = move || {
+                    counter.fetch_add(1, Ordering::Relaxed);
+                };
+                usize::from(putter.execute(task).is_err())
+            });
+            let report = pool.shutdown(Deadline::after(Duration::from_secs(1)));
+            let rejected = putting.join().unwrap();
+            assert_eq!(ran.load(Ordering::Relaxed) + rejected + report.abandoned, 1);
+            assert_eq!(report.left, 0);
+        });
+    }
+
+    #[test]
+    fn loom_two_tasks_are_both_run() {
+        loom::model(|| {
+            let pool = ThreadPool::new("Pool", 2);
+            let ran = Arc::new(AtomicUsize::new(0));
+            for _ in 0..2 {
+                let counter = Arc::clone(&ran);
+                let task = move || {
+                    counter.fetch_add(1, Ordering::Relaxed);
+                };
+                assert!(pool.execute(task).is_ok());
+            }
+            let report = pool.shutdown(Deadline::after(Duration::from_secs(1)));
+            assert_eq!(ran.load(Ordering::Relaxed), 2);
+            assert_eq!((report.abandoned, report.left), (0, 0));
+        });
+    }
+}

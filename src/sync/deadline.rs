@@ -92,7 +92,8 @@ pub(crate) fn add(instant: Instant, duration: Duration) -> Instant {
 
 const CENTURY: Duration = Duration::from_secs(100 * 366 * 24 * 60 * 60);
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
+#[cfg(not(loom))]
 mod tests {
     use super::*;
 

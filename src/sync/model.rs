@@ -115,7 +115,7 @@ impl Condvar {
 }
 
 pub(super) mod os_thread {
-    pub(crate) use loom::thread::{Builder, JoinHandle, yield_now};
+    pub(crate) use loom::thread::{Builder, JoinHandle, current, yield_now};
 }
 
 loom::thread_local! {

@@ -67,7 +67,7 @@ impl Condvar {
 }
 
 pub(super) mod os_thread {
-    pub(crate) use std::thread::{Builder, JoinHandle, yield_now};
+    pub(crate) use std::thread::{Builder, JoinHandle, current, yield_now};
 }
 
 thread_local! {

@@ -49,6 +49,11 @@ pub(crate) fn is_library_thread() -> bool {
     library_thread_id().is_some()
 }
 
+/// The name of the current thread, for logs.
+pub(crate) fn current_name() -> String {
+    os_thread::current().name().unwrap_or("unnamed").to_owned()
+}
+
 /// One of the handles of a thread. Dropping them all detaches the thread.
 #[derive(Clone, Debug)]
 pub(crate) struct JoinHandle {
@@ -115,7 +120,8 @@ impl Drop for SetOnDrop {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
+#[cfg(not(loom))]
 mod tests {
     use std::time::Duration;
 
@@ -128,12 +134,11 @@ mod tests {
     fn a_spawned_thread_has_its_name_and_the_mark() {
         let (sender, receiver) = bounded(1);
         let handle = spawn("PullMessageService", move || {
-            let name = std::thread::current().name().map(str::to_owned);
-            sender.send((name, is_library_thread())).unwrap();
+            sender.send((current_name(), is_library_thread())).unwrap();
         })
         .unwrap();
         let (name, marked) = receiver.recv_timeout(GENEROUS).unwrap();
-        assert_eq!(name.as_deref(), Some("PullMessageService"));
+        assert_eq!(name, "PullMessageService");
         assert!(marked);
         assert!(handle.join_until(Deadline::after(GENEROUS)));
         assert!(!is_library_thread());
@@ -156,7 +161,7 @@ mod tests {
         assert!(!handle.has_exited());
         drop(release);
         assert!(handle.join_until(Deadline::after(GENEROUS)));
-        assert!(handle.clone().join_until(Deadline::after(Duration::ZERO)));
+        assert!(handle.join_until(Deadline::after(Duration::ZERO)));
     }
 
     #[test]

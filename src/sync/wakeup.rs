@@ -54,7 +54,8 @@ impl Wakeup {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
+#[cfg(not(loom))]
 mod tests {
     use std::time::Duration;
 
@@ -94,5 +95,143 @@ mod tests {
         assert!(wakeup.is_closed());
         assert!(wakeup.wait(Deadline::after(GENEROUS)));
         assert!(!wakeup.wait(Deadline::after(GENEROUS)));
+    }
+}
+
+#[cfg(test)]
+#[cfg(loom)]
+mod loom_tests {
+    use std::time::Duration;
+
+    use loom::thread;
+
+    use super::*;
+    use crate::sync::Arc;
+    use crate::sync::atomic::{AtomicBool, Ordering};
+
+    fn some_deadline() -> Deadline {
+        Deadline::after(Duration::from_secs(1))
+    }
+
+    #[test]
+    fn loom_a_wakeup_is_never_lost() {
+        loom::model(|| {
+            let wakeup = Arc::new(Wakeup::new());
+            let waker = Arc::clone(&wakeup);
+            let handle = thread::spawn(move || waker.wakeup());
+            assert!(wakeup.wait(some_deadline()));
+            handle.join().unwrap();
+        });
+    }
+
+    #[test]
+    fn loom_each_wakeup_after_a_wait_ends_another_one() {
+        loom::model(|| {
+            let wakeup = Arc::new(Wakeup::new());
+            let awake = Arc::new(AtomicBool::new(false));
+            let (waker, seen) = (Arc::clone(&wakeup), Arc::clone(&awake));
+            let handle = thread::spawn(move || {
+                waker.wakeup();
+                while !seen.load(Ordering::Acquire) {
+                    thread::yield_now();
+                }
+                waker.wakeup();
+            });
+            assert!(wakeup.wait(some_deadline()));
+            awake.store(true, Ordering::Release);
+            assert!(wakeup.wait(some_deadline()));
+            handle.join().unwrap();
+        });
+    }
+
+    /// What was done before the wake-up is seen after the wait, by whoever got the one flag.
+    #[test]
+    fn loom_the_last_of_two_wakers_is_seen() {
+        loom::model(|| {
+            let wakeup = Arc::new(Wakeup::new());
+            let work = Arc::new([AtomicBool::new(false), AtomicBool::new(false)]);
+            let wakers = [0, 1].map(|index| {
+                let (wakeup, work) = (Arc::clone(&wakeup), Arc::clone(&work));
+                thread::spawn(move || {
+                    work[index].store(true, Ordering::Relaxed);
+                    wakeup.wakeup();
+                })
+            });
+            while !work.iter().all(|done| done.load(Ordering::Relaxed)) {
+                wakeup.wait(some_deadline());
+            }
+            wakers.into_iter().for_each(|waker| waker.join().unwrap());
+        });
+    }
+
+    #[test]
+    fn loom_a_close_is_never_lost_and_loses_no_wakeup() {
+        loom::model(|| {
+            let wakeup = Arc::new(Wakeup::new());
+            let (waker, closer) = (Arc::clone(&wakeup), Arc::clone(&wakeup));
+            let waking = thread::spawn(move || waker.wakeup());
+            let closing = thread::spawn(move || closer.close());
+            let mut woken = 0;
+            while !wakeup.is_closed() {
+                woken += u32::from(wakeup.wait(some_deadline()));
+            }
+            waking.join().unwrap();
+            closing.join().unwrap();
+            woken += u32::from(wakeup.wait(some_deadline()));
+            assert_eq!(woken, 1);
+        });
+    }
+
+    /// The seeded mistake: Java's `ServiceThread#waitForRunning` and `#wakeup`, step by step.
+    struct JavaOrder {
+        has_notified: AtomicBool,
+        wait_point: Mutex<u32>,
+        changed: Condvar,
+    }
+
+    impl JavaOrder {
+        fn wakeup(&self) {
+            if self.swap_notified(false, true) {
+                *self.wait_point.lock() = 0;
+                self.changed.notify_all();
+            }
+        }
+
+        fn wait_for_running(&self) {
+            if self.swap_notified(true, false) {
+                return;
+            }
+            // A wake-up here has set the flag and opened the latch that is closed again now.
+            *self.wait_point.lock() = 1;
+            let mut count = self.wait_point.lock();
+            while *count > 0 {
+                self.changed.wait(&mut count);
+            }
+            drop(count);
+            self.has_notified.store(false, Ordering::SeqCst);
+        }
+
+        fn swap_notified(&self, from: bool, to: bool) -> bool {
+            let order = Ordering::SeqCst;
+            self.has_notified
+                .compare_exchange(from, to, order, order)
+                .is_ok()
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "deadlock")]
+    fn loom_the_order_of_java_loses_a_wakeup() {
+        loom::model(|| {
+            let service = Arc::new(JavaOrder {
+                has_notified: AtomicBool::new(false),
+                wait_point: Mutex::new(1),
+                changed: Condvar::new(),
+            });
+            let waker = Arc::clone(&service);
+            let handle = thread::spawn(move || waker.wakeup());
+            service.wait_for_running();
+            handle.join().unwrap();
+        });
     }
 }

@@ -8,6 +8,7 @@ mod send;
 
 use std::time::Duration;
 
+pub(crate) use offset::QueueAt;
 pub(crate) use pull::PullReply;
 use rocketmq_protocol::header::CommandCustomHeader;
 use rocketmq_protocol::{RemotingCommand, response_code};

@@ -6,6 +6,7 @@ use rocketmq_protocol::{MessageQueue, RemotingCommand, request_code, response_co
 
 use super::{MQClientApi, expect_success, header_of};
 use crate::error::{Error, Result};
+use crate::remoting::PendingCall;
 use crate::sync::Deadline;
 
 /// A queue of which something is asked, at the broker that holds it.
@@ -109,36 +110,29 @@ impl MQClientApi {
         group: &str,
         offset: i64,
     ) -> Result<()> {
-        let header = UpdateConsumerOffsetRequestHeader {
-            consumer_group: group.to_owned(),
-            topic: at.topic(),
-            queue_id: at.mq.queue_id(),
-            commit_offset: offset,
-            broker_name: at.broker_name(),
-        };
-        let request = RemotingCommand::request(request_code::UPDATE_CONSUMER_OFFSET, &header);
-        self.remoting.invoke_oneway(at.addr, request)
+        self.remoting.invoke_oneway(at.addr, update_request(at, group, offset))
     }
 
-    /// Stores the group's offset and waits for the broker to say so.
-    pub(crate) fn update_consumer_offset(
+    /// Begins to store the group's offset with an answer.
+    pub(crate) fn start_update_consumer_offset(
         &self,
         at: QueueAt<'_>,
         group: &str,
         offset: i64,
-        deadline: Deadline,
-    ) -> Result<()> {
-        let header = UpdateConsumerOffsetRequestHeader {
-            consumer_group: group.to_owned(),
-            topic: at.topic(),
-            queue_id: at.mq.queue_id(),
-            commit_offset: offset,
-            broker_name: at.broker_name(),
-        };
-        let request = RemotingCommand::request(request_code::UPDATE_CONSUMER_OFFSET, &header);
-        let reply = self.remoting.invoke_sync(at.addr, request, deadline)?;
-        expect_success(at.addr, reply).map(|_| ())
+    ) -> Result<PendingCall> {
+        self.remoting.start_call(at.addr, update_request(at, group, offset))
     }
+}
+
+fn update_request(at: QueueAt<'_>, group: &str, offset: i64) -> RemotingCommand {
+    let header = UpdateConsumerOffsetRequestHeader {
+        consumer_group: group.to_owned(),
+        topic: at.topic(),
+        queue_id: at.mq.queue_id(),
+        commit_offset: offset,
+        broker_name: at.broker_name(),
+    };
+    RemotingCommand::request(request_code::UPDATE_CONSUMER_OFFSET, &header)
 }
 
 fn offset_in(addr: &str, reply: RemotingCommand) -> Result<i64> {

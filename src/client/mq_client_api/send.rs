@@ -1,10 +1,10 @@
 use bytes::Bytes;
 use rocketmq_protocol::header::{
-    SendMessageRequestHeader, SendMessageRequestHeaderV2, SendMessageResponseHeader,
+    ConsumerSendMsgBackRequestHeader, SendMessageRequestHeader, SendMessageRequestHeaderV2, SendMessageResponseHeader,
 };
 use rocketmq_protocol::{RemotingCommand, request_code, response_code};
 
-use super::{MQClientApi, header_of, refusal};
+use super::{MQClientApi, expect_success, header_of, refusal};
 use crate::error::Result;
 use crate::sync::Deadline;
 
@@ -46,5 +46,17 @@ impl MQClientApi {
             }),
             _ => Err(refusal(addr, reply)),
         }
+    }
+
+    /// Gives a message back to its broker for a later try, and waits until the broker has it.
+    pub(crate) fn consumer_send_message_back(
+        &self,
+        addr: &str,
+        header: &ConsumerSendMsgBackRequestHeader,
+        deadline: Deadline,
+    ) -> Result<()> {
+        let request = RemotingCommand::request(request_code::CONSUMER_SEND_MSG_BACK, header);
+        let reply = self.remoting.invoke_sync(addr, request, deadline)?;
+        expect_success(addr, reply).map(|_| ())
     }
 }

@@ -1,0 +1,280 @@
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::hash::{BuildHasher, Hasher, RandomState};
+
+use rocketmq_protocol::MessageQueue;
+
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::{Arc, Weak};
+
+/// The queues of a topic that a producer may send to: a snapshot that never changes.
+///
+/// A new route makes a new snapshot. Each thread goes round the queues of each snapshot by itself,
+/// from a random queue on, so threads share nothing when they choose. Clones are the same snapshot.
+///
+/// # Java
+/// `TopicPublishInfo` with `ThreadLocalIndex`
+#[derive(Debug, Clone)]
+pub(crate) struct TopicPublishInfo {
+    /// Whether the topic has an order configuration.
+    pub(crate) order_topic: bool,
+    /// Whether a route was found, even one without writeable queues.
+    pub(crate) have_route: bool,
+    queues: Arc<[MessageQueue]>,
+    snapshot: Arc<SnapshotId>,
+}
+
+/// Names a snapshot for as long as it lives; threads watch it by `Weak` to forget its index.
+#[derive(Debug)]
+struct SnapshotId(u64);
+
+/// Whether a queue may be chosen.
+pub(crate) type QueueFilter<'a> = &'a dyn Fn(&MessageQueue) -> bool;
+
+impl TopicPublishInfo {
+    pub(crate) fn new(
+        queues: impl Into<Arc<[MessageQueue]>>,
+        order_topic: bool,
+        have_route: bool,
+    ) -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Self {
+            order_topic,
+            have_route,
+            queues: queues.into(),
+            snapshot: Arc::new(SnapshotId(NEXT.fetch_add(1, Ordering::Relaxed))),
+        }
+    }
+
+    /// The snapshot of a topic of which nothing is known yet.
+    pub(crate) fn unknown() -> Self {
+        Self::new([], false, false)
+    }
+
+    /// Whether there is a queue to send to.
+    pub(crate) fn ok(&self) -> bool {
+        !self.queues.is_empty()
+    }
+
+    /// The queues in the order in which they are gone round.
+    pub(crate) fn queues(&self) -> &[MessageQueue] {
+        &self.queues
+    }
+
+    /// The next queue, on another broker than `last_broker_name` if there is any; `None` if there
+    /// are no queues.
+    ///
+    /// # Java
+    /// `MQFaultStrategy#selectOneMessageQueue` with `sendLatencyEnable` off
+    pub(crate) fn select_one_message_queue(
+        &self,
+        last_broker_name: Option<&str>,
+    ) -> Option<MessageQueue> {
+        let not_last = |mq: &MessageQueue| last_broker_name != Some(mq.broker_name());
+        self.select_filtered(&[&not_last])
+            .or_else(|| self.select_filtered(&[]))
+    }
+
+    /// The next queue that all filters accept, of at most one round; `None` if there is none. The
+    /// index stays where the search ended.
+    ///
+    /// # Java
+    /// `TopicPublishInfo#selectOneMessageQueue(QueueFilter...)`
+    pub(crate) fn select_filtered(&self, filters: &[QueueFilter<'_>]) -> Option<MessageQueue> {
+        let indexes = self.queues.len();
+        (0..indexes)
+            .filter_map(|_| self.queues.get(self.next_index() as usize % indexes))
+            .find(|mq| filters.iter().all(|accepts| accepts(mq)))
+            .cloned()
+    }
+
+    /// Lets this thread go on from a random queue.
+    pub(crate) fn reset_index(&self) {
+        self.set_index(random() & POSITIVE_MASK);
+    }
+
+    fn set_index(&self, index: u32) {
+        // A thread whose locals are gone chooses at random anyway.
+        let _ = INDEXES.try_with(|indexes| *indexes.borrow_mut().of(&self.snapshot) = index);
+    }
+
+    fn next_index(&self) -> u32 {
+        let next = INDEXES.try_with(|indexes| {
+            let mut indexes = indexes.borrow_mut();
+            let index = indexes.of(&self.snapshot);
+            *index = index.wrapping_add(1);
+            *index
+        });
+        next.unwrap_or_else(|_| random()) & POSITIVE_MASK
+    }
+}
+
+/// Keeps an index as Java's `int` does once its sign is taken off.
+const POSITIVE_MASK: u32 = 0x7FFF_FFFF;
+
+thread_local! {
+    static INDEXES: RefCell<Indexes> = RefCell::new(Indexes::default());
+}
+
+/// This thread's place in each snapshot.
+#[derive(Default)]
+struct Indexes {
+    by_snapshot: HashMap<u64, (u32, Weak<SnapshotId>)>,
+    /// How many were alive when the dead were last removed.
+    alive: usize,
+}
+
+impl Indexes {
+    /// The index in this snapshot, a random one at first.
+    ///
+    /// Those of dead snapshots are removed when there are twice as many as were alive the last
+    /// time, so each choice costs the same on average and no thread keeps more than that.
+    fn of(&mut self, snapshot: &Arc<SnapshotId>) -> &mut u32 {
+        if self.by_snapshot.len() >= 2 * self.alive.max(PRUNE_FROM)
+            && !self.by_snapshot.contains_key(&snapshot.0)
+        {
+            self.by_snapshot
+                .retain(|_, (_, snapshot)| snapshot.strong_count() > 0);
+            self.alive = self.by_snapshot.len();
+        }
+        let entry = self.by_snapshot.entry(snapshot.0);
+        &mut entry
+            .or_insert_with(|| (random(), Arc::downgrade(snapshot)))
+            .0
+    }
+}
+
+const PRUNE_FROM: usize = 8;
+
+/// A random number from the keys that std makes for its hash maps; there is nothing to protect.
+fn random() -> u32 {
+    let hash = RandomState::new().build_hasher().finish();
+    (hash >> 32) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::sync::{Deadline, thread};
+
+    fn info(brokers: &[(&str, i32)]) -> TopicPublishInfo {
+        let queues: Vec<MessageQueue> = brokers
+            .iter()
+            .flat_map(|(broker, count)| (0..*count).map(|id| MessageQueue::new("t", *broker, id)))
+            .collect();
+        TopicPublishInfo::new(queues, false, true)
+    }
+
+    fn choose(info: &TopicPublishInfo, last_broker: Option<&str>) -> String {
+        let mq = info.select_one_message_queue(last_broker).unwrap();
+        format!("{}{}", mq.broker_name(), mq.queue_id())
+    }
+
+    #[test]
+    fn without_queues_there_is_no_choice() {
+        let unknown = TopicPublishInfo::unknown();
+        assert!(!unknown.ok());
+        assert_eq!(unknown.select_one_message_queue(None), None);
+        assert_eq!(unknown.select_one_message_queue(Some("a")), None);
+        assert_eq!(unknown.select_filtered(&[]), None);
+    }
+
+    #[test]
+    fn queues_are_gone_round_one_by_one() {
+        let info = info(&[("a", 2), ("b", 1)]);
+        info.set_index(2);
+        let round: Vec<_> = (0..5).map(|_| choose(&info, None)).collect();
+        assert_eq!(round, ["a0", "a1", "b0", "a0", "a1"]);
+    }
+
+    #[test]
+    fn the_last_broker_is_passed_over() {
+        let info = info(&[("a", 3), ("b", 2)]);
+        info.set_index(4);
+        assert_eq!(
+            choose(&info, Some("a")),
+            "b0",
+            "a0, a1 and a2 are passed over"
+        );
+        assert_eq!(choose(&info, Some("a")), "b1");
+        assert_eq!(choose(&info, Some("b")), "a0");
+        assert_eq!(choose(&info, Some("elsewhere")), "a1");
+    }
+
+    #[test]
+    fn the_last_broker_is_taken_if_there_is_no_other() {
+        let info = info(&[("a", 3)]);
+        info.set_index(2);
+        // One full round in vain, then the plain next.
+        assert_eq!(choose(&info, Some("a")), "a0");
+        assert_eq!(choose(&info, Some("a")), "a1");
+    }
+
+    #[test]
+    fn filters_all_have_to_accept_within_one_round() {
+        let info = info(&[("a", 2), ("b", 2)]);
+        info.set_index(3);
+        let in_b = |mq: &MessageQueue| mq.broker_name() == "b";
+        let odd = |mq: &MessageQueue| mq.queue_id() % 2 == 1;
+        let chosen = info.select_filtered(&[&in_b, &odd]).unwrap();
+        assert_eq!((chosen.broker_name(), chosen.queue_id()), ("b", 1));
+        assert_eq!(info.select_filtered(&[&|_| false]), None);
+    }
+
+    #[test]
+    fn the_index_wraps_as_a_java_int_and_stays_positive() {
+        let info = info(&[("a", 5)]);
+        info.set_index(0x7FFF_FFFE);
+        let largest = 0x7FFF_FFFF % 5;
+        assert_eq!(choose(&info, None), format!("a{largest}"));
+        assert_eq!(choose(&info, None), "a0", "0x80000000 without its sign");
+        info.set_index(u32::MAX);
+        assert_eq!(choose(&info, None), "a0");
+        info.reset_index();
+        assert!(info.next_index() <= POSITIVE_MASK);
+    }
+
+    #[test]
+    fn each_thread_and_each_snapshot_has_an_index_of_its_own() {
+        let queues = info(&[("a", 1000)]);
+        queues.set_index(9);
+        assert_eq!(choose(&queues, None), "a10");
+        let clone = queues.clone();
+        let elsewhere = thread::spawn("elsewhere", move || clone.set_index(500)).unwrap();
+        assert!(elsewhere.join_until(Deadline::after(Duration::from_secs(30))));
+        let other = info(&[("a", 1000)]);
+        other.set_index(700);
+        assert_eq!(choose(&queues, None), "a11");
+        let clone = queues.clone();
+        assert_eq!(choose(&clone, None), "a12");
+        assert_eq!(choose(&queues, None), "a13");
+        assert_eq!(choose(&other, None), "a701");
+    }
+
+    #[test]
+    fn snapshots_start_at_different_queues() {
+        let starts: HashSet<String> = (0..20)
+            .map(|_| choose(&info(&[("a", 1000)]), None))
+            .collect();
+        assert!(starts.len() > 1, "{starts:?}");
+    }
+
+    #[test]
+    fn a_thread_forgets_dead_snapshots_and_no_others() {
+        let kept: Vec<_> = (0..30).map(|_| info(&[("a", 1000)])).collect();
+        for info in &kept {
+            info.set_index(5);
+        }
+        for _ in 0..1000 {
+            choose(&info(&[("a", 1)]), None);
+        }
+        let remembered = INDEXES.with(|indexes| indexes.borrow().by_snapshot.len());
+        assert!(remembered <= 2 * (kept.len() + 1), "{remembered}");
+        for info in &kept {
+            assert_eq!(choose(info, None), "a6");
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! Calls the listener (Java `ConsumeMessageConcurrentlyService`).
+
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
+
+use rocketmq_protocol::{MessageExt, MessageQueue, mix_all, property};
+
+use super::default_mq_push_consumer_impl::DefaultMQPushConsumerImpl;
+use super::listener::{
+    ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus, MessageListenerConcurrently,
+};
+use super::process_queue::ProcessQueue;
+use crate::service::{PoolReport, ThreadPool};
+use crate::sync::{Arc, Deadline, Mutex, Weak, system_time_millis};
+
+/// How long a message waits that could not be given back to its broker.
+const LOCAL_RETRY: Duration = Duration::from_secs(5);
+
+pub(super) struct ConsumeMessageConcurrentlyService {
+    pool: ThreadPool,
+    batch_max_size: usize,
+    retry_topic: String,
+    /// Taken out at the end, so that what the listener holds, the consumer's own handle perhaps, is
+    /// let go of.
+    listener: Mutex<Option<Arc<dyn MessageListenerConcurrently>>>,
+}
+
+/// Messages of one queue for one call of the listener.
+struct ConsumeRequest {
+    consumer: Weak<DefaultMQPushConsumerImpl>,
+    mq: MessageQueue,
+    process_queue: Arc<ProcessQueue>,
+    messages: Vec<MessageExt>,
+}
+
+impl ConsumeMessageConcurrentlyService {
+    pub(super) fn new(
+        group: &str,
+        threads: usize,
+        batch_max_size: usize,
+        listener: Arc<dyn MessageListenerConcurrently>,
+    ) -> Self {
+        Self {
+            pool: ThreadPool::new(format!("ConsumeMessageThread_{group}"), threads),
+            batch_max_size,
+            retry_topic: mix_all::retry_topic(group),
+            listener: Mutex::new(Some(listener)),
+        }
+    }
+
+    /// Queues messages for the listener. The pool takes all that flow control lets through; after
+    /// its end they are dropped, and delivered again to whoever gets the queue.
+    pub(super) fn submit(
+        &self,
+        consumer: &Arc<DefaultMQPushConsumerImpl>,
+        mq: &MessageQueue,
+        process_queue: &Arc<ProcessQueue>,
+        mut messages: Vec<MessageExt>,
+    ) {
+        while !messages.is_empty() {
+            let rest = messages.split_off(self.batch_max_size.min(messages.len()));
+            let request = ConsumeRequest {
+                consumer: Arc::downgrade(consumer),
+                mq: mq.clone(),
+                process_queue: Arc::clone(process_queue),
+                messages: std::mem::replace(&mut messages, rest),
+            };
+            if self.pool.execute(move || request.run()).is_err() {
+                log::debug!("{mq}: messages came after the end of the consumer");
+                return;
+            }
+        }
+    }
+
+    /// Lets the listener finish what it has, until the deadline.
+    pub(super) fn shutdown(&self, deadline: Deadline) -> PoolReport {
+        self.pool.shutdown(deadline)
+    }
+
+    pub(super) fn release_listener(&self) {
+        let listener = self.listener.lock().take();
+        drop(listener);
+    }
+}
+
+impl fmt::Debug for ConsumeMessageConcurrentlyService {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ConsumeMessageConcurrentlyService")
+            .field("queued", &self.pool.queued())
+            .field("active", &self.pool.active_count())
+            .finish_non_exhaustive()
+    }
+}
+
+impl ConsumeRequest {
+    fn run(mut self) {
+        let Some(consumer) = self.consumer.upgrade() else { return };
+        if self.process_queue.is_dropped() {
+            return;
+        }
+        let service = consumer.consume_service();
+        let Some(listener) = service.listener.lock().clone() else { return };
+        self.show_original_topic(&service.retry_topic);
+        self.process_queue.consume_started(self.messages.iter().map(|m| m.queue_offset()));
+        let mut context = ConsumeConcurrentlyContext::new(self.mq.clone());
+        let called = catch_unwind(AssertUnwindSafe(|| {
+            listener.consume_message(&self.messages, &mut context)
+        }));
+        let status = called.unwrap_or_else(|_| {
+            log::error!("{}: the listener panicked; the messages are delivered again", self.mq);
+            ConsumeConcurrentlyStatus::ReconsumeLater
+        });
+        self.process_consume_result(&consumer, status, &context);
+    }
+
+    /// A listener sees a message of the retry topic under the topic it was sent to.
+    fn show_original_topic(&mut self, retry_topic: &str) {
+        let now = system_time_millis().to_string();
+        for message in &mut self.messages {
+            let original = message
+                .property(property::RETRY_TOPIC)
+                .filter(|_| message.topic() == retry_topic)
+                .map(str::to_owned);
+            let fields = message.message_mut();
+            if let Some(original) = original {
+                fields.set_topic(original);
+            }
+            fields.put_property(property::CONSUME_START_TIMESTAMP, now.as_str());
+        }
+    }
+
+    /// Gives failed messages back, takes finished ones out, and moves the offset on to the smallest
+    /// one that is not finished (Java `processConsumeResult`).
+    fn process_consume_result(
+        self,
+        consumer: &Arc<DefaultMQPushConsumerImpl>,
+        status: ConsumeConcurrentlyStatus,
+        context: &ConsumeConcurrentlyContext,
+    ) {
+        let Self { mq, process_queue, messages, .. } = self;
+        let succeeded = match status {
+            ConsumeConcurrentlyStatus::ConsumeSuccess => context.ack_index().saturating_add(1),
+            ConsumeConcurrentlyStatus::ReconsumeLater => 0,
+        };
+        let mut finished = Vec::with_capacity(messages.len());
+        let mut to_retry_here = Vec::new();
+        for (position, mut message) in messages.into_iter().enumerate() {
+            let offset = message.queue_offset();
+            if position >= succeeded && process_queue.contains_message(offset) {
+                let level = context.delay_level_when_next_consume();
+                if let Err(error) = consumer.send_message_back(&message, level, &mq) {
+                    log::warn!(
+                        "{mq}: message {} at offset {offset} stays here and is tried again in {} \
+                         s: {error}",
+                        message.msg_id(),
+                        LOCAL_RETRY.as_secs()
+                    );
+                    message.set_reconsume_times(message.reconsume_times().saturating_add(1));
+                    to_retry_here.push(message);
+                    continue;
+                }
+            }
+            finished.push(offset);
+        }
+        if !to_retry_here.is_empty() {
+            let weak = Arc::downgrade(consumer);
+            let queue = Arc::clone(&process_queue);
+            let of = mq.clone();
+            consumer.later(LOCAL_RETRY, move || {
+                if let Some(consumer) = weak.upgrade() {
+                    consumer.consume_service().submit(&consumer, &of, &queue, to_retry_here);
+                }
+            });
+        }
+        if let Some(offset) = process_queue.remove_messages(finished) {
+            consumer.commit(&mq, offset, &process_queue);
+        }
+    }
+}

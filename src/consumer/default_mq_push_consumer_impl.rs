@@ -1,0 +1,578 @@
+//! Behind the push consumer's handle: the pull loop, the rebalance, the beginning and the end.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::time::Duration;
+
+use rocketmq_protocol::body::{ConsumeFromWhere, ConsumeType, ConsumerData, MASTER_ID, MessageModel};
+use rocketmq_protocol::header::{ConsumerSendMsgBackRequestHeader, PullMessageRequestHeader};
+use rocketmq_protocol::{
+    MessageExt, MessageQueue, SubscriptionData, mix_all, response_code, sys_flag,
+};
+
+use super::consume_message_concurrently_service::ConsumeMessageConcurrentlyService;
+use super::listener::{MessageListenerConcurrently, MessageQueueListener};
+use super::offset_store::{RemoteBrokerOffsetStore, Update, broker_of};
+use super::process_queue::ProcessQueue;
+use super::pull_api_wrapper::process_pull_result;
+use super::pull_request::PullRequest;
+use super::rebalance_push_impl::RebalancePushImpl;
+use crate::client::{
+    FindBrokerResult, MQClientInstance, MQClientManager, MQConsumerInner, Membership,
+    OnlyThisBroker, PullReply, QueueAt, Role, RouteOf, ShutdownReport, Termination,
+};
+use crate::client_config::ClientConfig;
+use crate::error::{Error, Result};
+use crate::rebalance::{AllocateMessageQueueStrategy, RebalanceImpl};
+use crate::service::{AtomicServiceState, ServiceState};
+use crate::sync::atomic::{AtomicI64, Ordering};
+use crate::sync::{Arc, Deadline, Mutex, Weak, system_time_millis};
+
+/// Java `PULL_TIME_DELAY_MILLS_WHEN_CACHE_FLOW_CONTROL`.
+const PULL_TIME_DELAY_WHEN_CACHE_FLOW_CONTROL: Duration = Duration::from_millis(50);
+/// Java `PULL_TIME_DELAY_MILLS_WHEN_BROKER_FLOW_CONTROL`.
+const PULL_TIME_DELAY_WHEN_BROKER_FLOW_CONTROL: Duration = Duration::from_millis(20);
+/// Java `BROKER_SUSPEND_MAX_TIME_MILLIS`.
+const BROKER_SUSPEND_MAX_TIME: Duration = Duration::from_secs(15);
+/// Java `CONSUMER_TIMEOUT_MILLIS_WHEN_SUSPEND`: a broker sweeps the requests it holds only every 5
+/// s, so an answer may come that much later than asked for.
+const CONSUMER_TIMEOUT_WHEN_SUSPEND: Duration = Duration::from_secs(30);
+/// Java's timeout of offset queries.
+const OFFSET_TIMEOUT: Duration = Duration::from_secs(5);
+/// Java's timeout of giving a message back.
+const SEND_BACK_TIMEOUT: Duration = Duration::from_secs(5);
+const MEBIBYTE: u64 = 1024 * 1024;
+
+/// Settings of a push consumer; never written after `build`.
+pub(super) struct PushConsumerConfig {
+    pub(super) consumer_group: String,
+    pub(super) consume_from_where: ConsumeFromWhere,
+    /// Milliseconds since 1970.
+    pub(super) consume_timestamp: i64,
+    pub(super) strategy: Arc<dyn AllocateMessageQueueStrategy>,
+    pub(super) subscriptions: BTreeMap<String, SubscriptionData>,
+    pub(super) consume_threads: usize,
+    pub(super) consume_message_batch_max_size: usize,
+    pub(super) consume_concurrently_max_span: u64,
+    pub(super) pull_threshold_for_queue: u64,
+    pub(super) pull_threshold_size_for_queue: u64,
+    pub(super) pull_interval: Duration,
+    pub(super) pull_batch_size: i32,
+    pub(super) pull_batch_size_in_bytes: i32,
+    pub(super) pull_time_delay_when_exception: Duration,
+    pub(super) max_reconsume_times: Option<i32>,
+    pub(super) hand_over_grace: Duration,
+    pub(super) message_queue_listener: Option<Arc<dyn MessageQueueListener>>,
+}
+
+/// How often a message is tried before it goes to the dead-letter queue, unless set otherwise.
+const DEFAULT_MAX_RECONSUME_TIMES: i32 = 16;
+
+pub(super) struct DefaultMQPushConsumerImpl {
+    pub(super) config: PushConsumerConfig,
+    client_config: ClientConfig,
+    manager: MQClientManager,
+    state: AtomicServiceState,
+    membership: Mutex<Option<Arc<Membership>>>,
+    /// What heartbeats say of when the subscriptions last changed. Pulls say when their expression
+    /// was made, which brokers know since before the first pull: a newer number in a pull than in
+    /// the last heartbeat would be refused.
+    heartbeat_sub_version: AtomicI64,
+    rebalance: RebalanceImpl<ProcessQueue>,
+    offsets: RemoteBrokerOffsetStore,
+    consume_service: ConsumeMessageConcurrentlyService,
+    pub(super) termination: Arc<Termination>,
+}
+
+impl DefaultMQPushConsumerImpl {
+    pub(super) fn new(
+        mut config: PushConsumerConfig,
+        client_config: ClientConfig,
+        manager: MQClientManager,
+        listener: Arc<dyn MessageListenerConcurrently>,
+    ) -> Self {
+        let group = config.consumer_group.clone();
+        // Members share the group's retry topic; one that did not read it would leave the retries
+        // of its queues lying.
+        let retry_topic = mix_all::retry_topic(&group);
+        let retries = SubscriptionData {
+            sub_string: "*".to_owned(),
+            sub_version: system_time_millis(),
+            topic: retry_topic.clone(),
+            ..SubscriptionData::default()
+        };
+        config.subscriptions.insert(retry_topic, retries);
+        Self {
+            rebalance: RebalanceImpl::new(group.clone(), Arc::clone(&config.strategy)),
+            offsets: RemoteBrokerOffsetStore::new(group.clone()),
+            consume_service: ConsumeMessageConcurrentlyService::new(
+                &group,
+                config.consume_threads,
+                config.consume_message_batch_max_size,
+                listener,
+            ),
+            config,
+            client_config,
+            manager,
+            state: AtomicServiceState::new(),
+            membership: Mutex::new(None),
+            heartbeat_sub_version: AtomicI64::new(0),
+            termination: Termination::new(),
+        }
+    }
+
+    fn group(&self) -> &str {
+        &self.config.consumer_group
+    }
+
+    pub(super) fn state(&self) -> ServiceState {
+        self.state.get()
+    }
+
+    pub(super) fn client_id(&self) -> Option<String> {
+        self.instance().map(|instance| instance.client_id().to_owned())
+    }
+
+    pub(super) fn owned_queues(&self) -> Vec<MessageQueue> {
+        self.rebalance.process_queues().into_iter().map(|(mq, _)| mq).collect()
+    }
+
+    pub(super) fn consume_service(&self) -> &ConsumeMessageConcurrentlyService {
+        &self.consume_service
+    }
+
+    fn instance(&self) -> Option<Arc<MQClientInstance>> {
+        self.membership.lock().as_ref().map(|membership| Arc::clone(membership.instance()))
+    }
+
+    /// Runs a task on the timer, unless the consumer has ended.
+    pub(super) fn later(&self, delay: Duration, task: impl FnOnce() + Send + 'static) {
+        if let Some(instance) = self.instance() {
+            instance.timer().schedule_once(delay, task);
+        }
+    }
+
+    fn wrong_state(&self, operation: &str, state: ServiceState) -> Error {
+        Error::ServiceState { operation: format!("{operation} consumer {}", self.group()), state }
+    }
+
+    /// Joins an instance, learns the routes, tells the brokers, and has the group looked at (Java
+    /// `DefaultMQPushConsumerImpl#start`). Servers that cannot be reached do not fail it.
+    pub(super) fn start(self: &Arc<Self>) -> Result<()> {
+        self.state.begin_start().map_err(|state| self.wrong_state("starting", state))?;
+        let membership =
+            Arc::new(self.manager.join(&self.client_config, Role::Consumer, self.group())?);
+        let instance = Arc::clone(membership.instance());
+        *self.membership.lock() = Some(membership);
+        let weak: Weak<Self> = Arc::downgrade(self);
+        instance.register_consumer(self.group(), weak);
+        self.state.finish_start().map_err(|state| self.wrong_state("starting", state))?;
+        let retry_topic = mix_all::retry_topic(self.group());
+        let topics = self.config.subscriptions.keys().filter(|topic| **topic != retry_topic);
+        for topic in topics {
+            self.learn_route(&instance, topic);
+        }
+        instance.send_heartbeat_to_all_broker(Deadline::after(instance.api_timeout()));
+        // A new group's retry topic is made by its first heartbeat.
+        self.learn_route(&instance, &retry_topic);
+        instance.rebalance_soon(self.group());
+        Ok(())
+    }
+
+    fn learn_route(&self, instance: &MQClientInstance, topic: &str) {
+        let deadline = Deadline::after(instance.api_timeout());
+        match instance.update_topic_route_info(topic, RouteOf::Topic, deadline) {
+            Ok(true) => {}
+            Ok(false) => log::info!("group {}: topic {topic} has no route yet", self.group()),
+            Err(error) => log::warn!("group {}: route of {topic}: {error}", self.group()),
+        }
+    }
+
+    /// The end, in this order: no new work; the listener finishes, so that offsets are true; they
+    /// are saved; the group is left, so that others take the queues from there; the queues are
+    /// dropped; the last client of an instance stops its threads.
+    pub(super) fn end(&self, deadline: Deadline) -> ShutdownReport {
+        let before = self.state.begin_shutdown();
+        let reserve = (deadline.remaining() / 5).min(Duration::from_secs(1));
+        let drain_until = Deadline::after(deadline.remaining().saturating_sub(reserve));
+        let pool = self.consume_service.shutdown(drain_until);
+        let membership = self.membership.lock().take();
+        let mut report = ShutdownReport {
+            drained: pool.drained,
+            abandoned: pool.abandoned,
+            threads_joined: pool.left == 0,
+            ..ShutdownReport::default()
+        };
+        if let Some(membership) = membership {
+            let instance = membership.instance();
+            let queues = self.rebalance.close();
+            let owned: Vec<MessageQueue> = queues.iter().map(|(mq, _)| mq.clone()).collect();
+            report.offsets_saved = self.offsets.persist_all_and_wait(instance, &owned, deadline);
+            if before == ServiceState::Running {
+                instance.unregister_consumer(self.group(), deadline);
+            }
+            for (mq, queue) in queues {
+                self.offsets.table.take_for_drop(&mq, &queue);
+                queue.clear();
+            }
+            report.threads_joined &= membership.leave(deadline);
+        }
+        self.consume_service.release_listener();
+        report
+    }
+
+    /// Starts the pull loops of new queues. Where another member may have had them, it is given time
+    /// to save how far it came: taking a queue fast must not mean to receive its last messages
+    /// twice.
+    pub(super) fn begin_to_pull(
+        self: &Arc<Self>,
+        added: Vec<(MessageQueue, Arc<ProcessQueue>)>,
+        shared: bool,
+    ) {
+        let Some(instance) = self.instance() else { return };
+        let grace = if shared { self.config.hand_over_grace } else { Duration::ZERO };
+        for (mq, process_queue) in added {
+            let request = PullRequest {
+                consumer: Arc::downgrade(self),
+                mq,
+                process_queue,
+                next_offset: None,
+                suggested_broker_id: MASTER_ID,
+            };
+            instance.pull_requests().execute_later(Box::new(request), grace);
+        }
+    }
+
+    /// Drops a queue and saves how far it came, in one step and with no commit after it.
+    pub(super) fn give_up(&self, mq: &MessageQueue, queue: &ProcessQueue) {
+        let offset = self.offsets.table.take_for_drop(mq, queue);
+        if let (Some(offset), Some(instance)) = (offset, self.instance()) {
+            self.offsets.persist_oneway(&instance, mq, offset);
+        }
+    }
+
+    pub(super) fn commit(&self, mq: &MessageQueue, offset: i64, queue: &ProcessQueue) {
+        self.offsets.table.update_if_owned(mq, offset, queue, Update::IncreaseOnly);
+    }
+
+    pub(super) fn message_queue_changed(
+        &self,
+        topic: &str,
+        mq_all: &[MessageQueue],
+        mq_divided: &[MessageQueue],
+    ) {
+        self.heartbeat_sub_version.store(system_time_millis(), Ordering::Relaxed);
+        if let Some(instance) = self.instance() {
+            instance.heartbeat_soon();
+        }
+        if let Some(listener) = &self.config.message_queue_listener {
+            listener.message_queue_changed(topic, mq_all, mq_divided);
+        }
+    }
+
+    fn again(&self, request: Box<PullRequest>, delay: Duration) {
+        if let Some(instance) = self.instance() {
+            instance.pull_requests().execute_later(request, delay);
+        }
+    }
+
+    /// One step of a queue's pull loop (Java `DefaultMQPushConsumerImpl#pullMessage`). A token whose
+    /// queue is dropped, or whose consumer ends, dies here.
+    pub(super) fn pull_message(self: &Arc<Self>, mut request: Box<PullRequest>) {
+        let (true, false, Some(instance)) =
+            (self.state.is_running(), request.process_queue.is_dropped(), self.instance())
+        else {
+            return;
+        };
+        request.process_queue.pulled();
+        if self.has_enough(&request.process_queue) {
+            return self.again(request, PULL_TIME_DELAY_WHEN_CACHE_FLOW_CONTROL);
+        }
+        let Some(offset) = request.next_offset else {
+            return self.find_start(&instance, request);
+        };
+        let Some(subscription) = self.config.subscriptions.get(request.mq.topic()) else {
+            return;
+        };
+        let Some(broker) = instance.brokers().find_broker_address_in_subscribe(
+            request.mq.broker_name(),
+            request.suggested_broker_id,
+            OnlyThisBroker::No,
+        ) else {
+            log::warn!("{}: its broker is in no route", request.mq);
+            instance.refresh_routes_soon();
+            return self.again(request, self.config.pull_time_delay_when_exception);
+        };
+        let header = self.pull_header(&request.mq, offset, subscription, &broker);
+        let deadline = Deadline::after(CONSUMER_TIMEOUT_WHEN_SUSPEND);
+        let weak = Arc::downgrade(self);
+        instance.api().pull_message_async(&broker.broker_addr, &header, deadline, move |outcome| {
+            let Some(consumer) = weak.upgrade() else { return };
+            match outcome {
+                Ok(reply) => {
+                    request.suggested_broker_id = reply.header.suggest_which_broker_id;
+                    request.next_offset = Some(reply.header.next_begin_offset);
+                    consumer.on_pull_reply(request, reply);
+                }
+                Err(error) => consumer.on_pull_error(request, &error),
+            }
+        });
+    }
+
+    fn pull_header(
+        &self,
+        mq: &MessageQueue,
+        offset: i64,
+        subscription: &SubscriptionData,
+        broker: &FindBrokerResult,
+    ) -> PullMessageRequestHeader {
+        let committed = self.offsets.table.read(mq).filter(|offset| *offset > 0);
+        let mut flags = sys_flag::PULL_SUSPEND;
+        if committed.is_some() && !broker.slave {
+            flags |= sys_flag::PULL_COMMIT_OFFSET;
+        }
+        PullMessageRequestHeader {
+            consumer_group: self.group().to_owned(),
+            topic: mq.topic().to_owned(),
+            queue_id: mq.queue_id(),
+            queue_offset: offset,
+            max_msg_nums: self.config.pull_batch_size,
+            sys_flag: flags,
+            commit_offset: committed.unwrap_or(0),
+            suspend_timeout_millis: BROKER_SUSPEND_MAX_TIME.as_millis() as i64,
+            subscription: None,
+            sub_version: subscription.sub_version,
+            expression_type: Some(subscription.expression_type.name().to_owned()),
+            max_msg_bytes: Some(self.config.pull_batch_size_in_bytes),
+            broker_name: Some(mq.broker_name().to_owned()),
+        }
+    }
+
+    /// Flow control: by count, by size, and by the distance that one stuck message may hold back.
+    fn has_enough(&self, queue: &ProcessQueue) -> bool {
+        let cached = queue.cached();
+        cached.count > self.config.pull_threshold_for_queue
+            || cached.body_bytes / MEBIBYTE > self.config.pull_threshold_size_for_queue
+            || cached.span() > self.config.consume_concurrently_max_span
+    }
+
+    fn on_pull_reply(self: &Arc<Self>, request: Box<PullRequest>, reply: PullReply) {
+        match reply.code {
+            response_code::SUCCESS => self.on_found(request, reply),
+            response_code::PULL_OFFSET_MOVED => self.on_offset_illegal(&request),
+            _ => {
+                // Nothing is there, or nothing that matches: what was passed over is done, unless
+                // something before it is still in work.
+                if request.process_queue.cached().count == 0 {
+                    let passed = reply.header.next_begin_offset;
+                    self.commit(&request.mq, passed, &request.process_queue);
+                }
+                self.again(request, Duration::ZERO);
+            }
+        }
+    }
+
+    fn on_found(self: &Arc<Self>, request: Box<PullRequest>, reply: PullReply) {
+        let Some(subscription) = self.config.subscriptions.get(request.mq.topic()) else { return };
+        let pulled = process_pull_result(&request.mq, subscription, reply);
+        if pulled.messages.is_empty() {
+            return self.again(request, Duration::ZERO);
+        }
+        let queue = Arc::clone(&request.process_queue);
+        if queue.put_messages(&pulled.messages, pulled.retained_bytes).is_err() {
+            return;
+        }
+        self.consume_service.submit(self, &request.mq, &queue, pulled.messages);
+        self.again(request, self.config.pull_interval);
+    }
+
+    fn on_pull_error(self: &Arc<Self>, request: Box<PullRequest>, error: &Error) {
+        let delay = match error.broker_code() {
+            Some(response_code::FLOW_CONTROL) => PULL_TIME_DELAY_WHEN_BROKER_FLOW_CONTROL,
+            _ => self.config.pull_time_delay_when_exception,
+        };
+        if self.state.is_running() && !request.process_queue.is_dropped() {
+            log::warn!("pulling {}: {error}", request.mq);
+        }
+        if let (
+            Some(
+                response_code::SUBSCRIPTION_NOT_EXIST | response_code::SUBSCRIPTION_NOT_LATEST,
+            ),
+            Some(instance),
+        ) = (error.broker_code(), self.instance())
+        {
+            // The broker has not heard of this member, because it was restarted for instance.
+            instance.heartbeat_soon();
+        }
+        self.again(request, delay);
+    }
+
+    /// The broker says that the offset is none of the queue, and which one to go on from: that is
+    /// stored, and the queue begun anew.
+    fn on_offset_illegal(self: &Arc<Self>, request: &PullRequest) {
+        let Some(instance) = self.instance() else { return };
+        let (mq, queue) = (&request.mq, &request.process_queue);
+        let offset = request.next_offset.unwrap_or(0);
+        log::warn!("group {}: the offset of {mq} was moved to {offset}", self.group());
+        self.offsets.table.take_for_drop(mq, queue);
+        let deadline = Deadline::after(OFFSET_TIMEOUT);
+        if let Err(error) = self.offsets.persist(&instance, mq, offset, deadline) {
+            log::warn!("group {}: offset {offset} of {mq} is not saved: {error}", self.group());
+        }
+        self.rebalance.remove(mq, queue);
+        instance.rebalance_soon(self.group());
+    }
+
+    /// Finds out where to start (Java `RebalancePushImpl#computePullFromWhere`). Until the broker
+    /// answers only this queue waits; a failure is tried again like a failed pull.
+    fn find_start(self: &Arc<Self>, instance: &Arc<MQClientInstance>, request: Box<PullRequest>) {
+        let weak = Arc::downgrade(self);
+        let deadline = Deadline::after(OFFSET_TIMEOUT);
+        let mq = request.mq.clone();
+        self.offsets.read_from_store(instance, &mq, deadline, move |outcome| {
+            let Some(consumer) = weak.upgrade() else { return };
+            match outcome {
+                Ok(offset) if offset >= 0 => {
+                    consumer.commit(&request.mq, offset, &request.process_queue);
+                    consumer.start_at(request, offset);
+                }
+                Ok(_) | Err(Error::OffsetNotFound { .. }) => consumer.start_without_offset(request),
+                Err(error) => consumer.on_pull_error(request, &error),
+            }
+        });
+    }
+
+    fn start_at(&self, mut request: Box<PullRequest>, offset: i64) {
+        log::info!("group {}: {} from offset {offset} on", self.group(), request.mq);
+        request.next_offset = Some(offset);
+        self.again(request, Duration::ZERO);
+    }
+
+    fn start_without_offset(self: &Arc<Self>, request: Box<PullRequest>) {
+        let Some(instance) = self.instance() else { return };
+        let is_retry = request.mq.topic() == mix_all::retry_topic(self.group());
+        let deadline = Deadline::after(OFFSET_TIMEOUT);
+        let addr = match broker_of(&instance, &request.mq) {
+            Ok(addr) => addr,
+            Err(error) => return self.on_pull_error(request, &error),
+        };
+        let mq = request.mq.clone();
+        let at = QueueAt { addr: &addr, mq: &mq };
+        let weak = Arc::downgrade(self);
+        let found = move |outcome: Result<i64>| {
+            let Some(consumer) = weak.upgrade() else { return };
+            match outcome {
+                Ok(offset) => consumer.start_at(request, offset),
+                Err(error) => consumer.on_pull_error(request, &error),
+            }
+        };
+        match self.config.consume_from_where {
+            ConsumeFromWhere::ConsumeFromFirstOffset => found(Ok(0)),
+            ConsumeFromWhere::ConsumeFromTimestamp if !is_retry => {
+                let timestamp = self.config.consume_timestamp;
+                instance.api().search_offset_async(at, timestamp, deadline, found);
+            }
+            ConsumeFromWhere::ConsumeFromTimestamp => {
+                instance.api().max_offset_async(at, deadline, found);
+            }
+            _ if is_retry => found(Ok(0)),
+            _ => instance.api().max_offset_async(at, deadline, found),
+        }
+    }
+
+    /// Gives a message back to its broker for a later try (Java
+    /// `DefaultMQPushConsumerImpl#sendMessageBack`).
+    pub(super) fn send_message_back(
+        &self,
+        message: &MessageExt,
+        delay_level: i32,
+        mq: &MessageQueue,
+    ) -> Result<()> {
+        let Some(instance) = self.instance() else {
+            return Err(self.wrong_state("giving a message back with", self.state.get()));
+        };
+        let header = ConsumerSendMsgBackRequestHeader {
+            offset: message.commit_log_offset(),
+            group: self.group().to_owned(),
+            delay_level,
+            origin_msg_id: Some(message.msg_id().to_owned()),
+            origin_topic: Some(message.topic().to_owned()),
+            unit_mode: Some(false),
+            max_reconsume_times: Some(
+                self.config.max_reconsume_times.unwrap_or(DEFAULT_MAX_RECONSUME_TIMES),
+            ),
+            broker_name: Some(mq.broker_name().to_owned()),
+        };
+        let addr = broker_of(&instance, mq)?;
+        instance.api().consumer_send_message_back(
+            &addr,
+            &header,
+            Deadline::after(SEND_BACK_TIMEOUT),
+        )?;
+        let retry_topic = mix_all::retry_topic(self.group());
+        if self.rebalance.topic_queues(&retry_topic).is_none() {
+            // Otherwise a new group would find its retries only with the next route refresh.
+            instance.refresh_routes_soon();
+        }
+        Ok(())
+    }
+}
+
+impl MQConsumerInner for DefaultMQPushConsumerImpl {
+    fn consumer_data(&self) -> ConsumerData {
+        let version = self.heartbeat_sub_version.load(Ordering::Relaxed);
+        let subscriptions = self.config.subscriptions.values().cloned().map(|mut subscription| {
+            subscription.sub_version = subscription.sub_version.max(version);
+            subscription
+        });
+        ConsumerData {
+            consume_from_where: self.config.consume_from_where,
+            consume_type: ConsumeType::ConsumePassively,
+            group_name: self.group().to_owned(),
+            message_model: MessageModel::Clustering,
+            subscription_data_set: subscriptions.collect(),
+            unit_mode: false,
+        }
+    }
+
+    fn subscribed_topics(&self) -> Vec<String> {
+        self.config.subscriptions.keys().cloned().collect()
+    }
+
+    fn is_subscribe_topic_need_update(&self, topic: &str) -> bool {
+        self.config.subscriptions.contains_key(topic) && self.rebalance.topic_queues(topic).is_none()
+    }
+
+    fn update_topic_subscribe_info(&self, topic: &str, queues: &Arc<[MessageQueue]>) {
+        if self.config.subscriptions.contains_key(topic)
+            && self.rebalance.set_topic_queues(topic, queues)
+        {
+            if let Some(instance) = self.instance() {
+                instance.rebalance_soon(self.group());
+            }
+        }
+    }
+
+    fn try_rebalance(self: Arc<Self>) -> bool {
+        let (true, Some(instance)) = (self.state.is_running(), self.instance()) else {
+            return true;
+        };
+        let topics: BTreeSet<String> = self.config.subscriptions.keys().cloned().collect();
+        self.rebalance.do_rebalance(&instance, &topics, &RebalancePushImpl(&self))
+    }
+
+    fn persist_consumer_offset(&self) {
+        if let (true, Some(instance)) = (self.state.is_running(), self.instance()) {
+            self.offsets.persist_all(&instance, &self.owned_queues());
+        }
+    }
+}
+
+impl fmt::Debug for DefaultMQPushConsumerImpl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DefaultMQPushConsumerImpl")
+            .field("group", &self.config.consumer_group)
+            .field("state", &self.state.get())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,9 @@
+//! How far a group has come in each queue.
+
+mod offset_table;
+#[cfg(not(loom))]
+mod remote_broker;
+
+pub(crate) use offset_table::{OffsetTable, Update};
+#[cfg(not(loom))]
+pub(crate) use remote_broker::{RemoteBrokerOffsetStore, broker_of};

@@ -1,0 +1,280 @@
+use std::collections::{BTreeMap, HashMap, btree_map};
+use std::time::{Duration, Instant};
+
+use rocketmq_protocol::MessageExt;
+
+use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::sync::{Clock, Mutex};
+
+/// After how long without a pull a queue's pull loop counts as lost (120 s; Java property
+/// `rocketmq.client.pull.pullMaxIdleTime`). A long poll takes at most 30 s.
+pub(crate) const PULL_MAX_IDLE_TIME: Duration = Duration::from_secs(120);
+
+/// What one owned queue has in work: pulled and not yet consumed.
+///
+/// It keeps account of messages by their offsets and does not hold them: they move on into the
+/// tasks of the consume service, which brings their offsets back. The offset to commit is that of
+/// the smallest one unfinished, so a message that is stuck holds the queue's offset back.
+///
+/// A dropped queue stays dropped: when the queue is allocated again, a new `ProcessQueue` is made
+/// for it. Whoever holds the old one finds out by [`is_dropped`](Self::is_dropped).
+///
+/// # Java
+/// `ProcessQueue`, for concurrent consumption.
+#[derive(Debug)]
+pub(crate) struct ProcessQueue {
+    /// Outside the lock, because it is set under the offset table's lock, which comes after this
+    /// queue's in the lock order.
+    dropped: AtomicBool,
+    clock: Clock,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    entries: BTreeMap<i64, Entry>,
+    /// What the entries keep alive, by the number of their put. Each has an entry left.
+    batches: HashMap<u64, Batch>,
+    next_batch: u64,
+    /// The offset put last, not the largest one: after a step back in the queue it goes back too.
+    queue_offset_max: i64,
+    body_bytes: u64,
+    retained_bytes: u64,
+    last_pull: Instant,
+    last_consume: Instant,
+}
+
+#[derive(Debug)]
+struct Entry {
+    body_bytes: u64,
+    batch: u64,
+    consume_started: Option<Instant>,
+}
+
+#[derive(Debug)]
+struct Batch {
+    entries: usize,
+    retained_bytes: u64,
+}
+
+/// One message to be put: where it is in the queue and how long its body is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct CachedMessage {
+    pub(crate) queue_offset: i64,
+    pub(crate) body_bytes: u64,
+}
+
+impl From<&MessageExt> for CachedMessage {
+    fn from(message: &MessageExt) -> Self {
+        Self {
+            queue_offset: message.queue_offset(),
+            body_bytes: message.body().len() as u64,
+        }
+    }
+}
+
+/// What a queue has in work, all read at one moment.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct CachedAmount {
+    pub(crate) count: u64,
+    /// The sum of the bodies, which `pullThresholdSizeForQueue` limits.
+    pub(crate) body_bytes: u64,
+    /// The memory that is kept alive: a small body that is a slice of a large reply keeps it all.
+    pub(crate) retained_bytes: u64,
+    /// The smallest and the largest offset.
+    pub(crate) offsets: Option<(i64, i64)>,
+}
+
+impl CachedAmount {
+    /// The distance from the smallest offset to the largest, which `consumeConcurrentlyMaxSpan`
+    /// limits.
+    pub(crate) fn span(&self) -> u64 {
+        self.offsets.map_or(0, |(min, max)| max.abs_diff(min))
+    }
+}
+
+/// The queue was dropped: what was pulled is not to be consumed here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Dropped;
+
+impl ProcessQueue {
+    /// An empty queue that counts as just pulled and just consumed.
+    pub(crate) fn new(clock: Clock) -> Self {
+        let now = clock.now();
+        Self {
+            dropped: AtomicBool::new(false),
+            clock,
+            state: Mutex::new(State {
+                entries: BTreeMap::new(),
+                batches: HashMap::new(),
+                next_batch: 0,
+                queue_offset_max: 0,
+                body_bytes: 0,
+                retained_bytes: 0,
+                last_pull: now,
+                last_consume: now,
+            }),
+        }
+    }
+
+    pub(crate) fn is_dropped(&self) -> bool {
+        self.dropped.load(Ordering::Acquire)
+    }
+
+    /// Marks the queue as dropped, for good. Where offsets are committed, this is done by
+    /// [`OffsetTable::take_for_drop`](super::offset_store::OffsetTable::take_for_drop), which lets
+    /// no commit happen afterwards.
+    pub(crate) fn set_dropped(&self) {
+        self.dropped.store(true, Ordering::Release);
+    }
+
+    /// Takes pulled messages into account. `retained_bytes` is the memory that they share and keep
+    /// alive together, until the last of them is removed.
+    ///
+    /// An offset that is there already is not counted again. A drop that happens meanwhile may come
+    /// too late to refuse them, so whoever consumes asks again.
+    ///
+    /// # Errors
+    /// [`Dropped`], and nothing was taken.
+    pub(crate) fn put_messages(
+        &self,
+        messages: impl IntoIterator<Item = impl Into<CachedMessage>>,
+        retained_bytes: u64,
+    ) -> Result<(), Dropped> {
+        let mut state = self.state.lock();
+        if self.is_dropped() {
+            return Err(Dropped);
+        }
+        let batch = state.next_batch;
+        state.next_batch += 1;
+        let mut entries = 0;
+        for message in messages {
+            let message = message.into();
+            let btree_map::Entry::Vacant(place) = state.entries.entry(message.queue_offset) else {
+                continue;
+            };
+            place.insert(Entry {
+                body_bytes: message.body_bytes,
+                batch,
+                consume_started: None,
+            });
+            state.queue_offset_max = message.queue_offset;
+            state.body_bytes += message.body_bytes;
+            entries += 1;
+        }
+        if entries > 0 {
+            state.retained_bytes += retained_bytes;
+            let retained = Batch {
+                entries,
+                retained_bytes,
+            };
+            state.batches.insert(batch, retained);
+        }
+        Ok(())
+    }
+
+    /// Takes consumed messages out and returns the offset to commit: the smallest one left, or the
+    /// one after the last put if none is left. `None` if there was nothing to begin with.
+    ///
+    /// Offsets that are not there are passed over.
+    pub(crate) fn remove_messages(&self, offsets: impl IntoIterator<Item = i64>) -> Option<i64> {
+        let now = self.clock.now();
+        let mut state = self.state.lock();
+        state.last_consume = now;
+        if state.entries.is_empty() {
+            return None;
+        }
+        for offset in offsets {
+            state.remove(offset);
+        }
+        let first_left = state.entries.first_key_value().map(|(offset, _)| *offset);
+        first_left.or_else(|| state.queue_offset_max.checked_add(1))
+    }
+
+    /// Whether the message at this offset is still in work.
+    pub(crate) fn contains_message(&self, offset: i64) -> bool {
+        self.state.lock().entries.contains_key(&offset)
+    }
+
+    /// Notes that the listener is called with these messages now.
+    pub(crate) fn consume_started(&self, offsets: impl IntoIterator<Item = i64>) {
+        let now = self.clock.now();
+        let mut state = self.state.lock();
+        for offset in offsets {
+            if let Some(entry) = state.entries.get_mut(&offset) {
+                entry.consume_started = Some(now);
+            }
+        }
+    }
+
+    /// The smallest offset in work, if the listener has had it for longer than `consume_timeout`.
+    /// Later ones do not matter: they do not hold the queue's offset back.
+    pub(crate) fn first_expired(&self, consume_timeout: Duration) -> Option<i64> {
+        let now = self.clock.now();
+        let state = self.state.lock();
+        let (offset, entry) = state.entries.first_key_value()?;
+        let started = entry.consume_started?;
+        (now.saturating_duration_since(started) > consume_timeout).then_some(*offset)
+    }
+
+    /// Forgets all messages, as at shutdown or when the queue's offset is reset.
+    pub(crate) fn clear(&self) {
+        let mut state = self.state.lock();
+        state.entries.clear();
+        state.batches.clear();
+        state.body_bytes = 0;
+        state.retained_bytes = 0;
+        state.queue_offset_max = 0;
+    }
+
+    pub(crate) fn cached(&self) -> CachedAmount {
+        let state = self.state.lock();
+        let first = state.entries.first_key_value();
+        let last = state.entries.last_key_value();
+        CachedAmount {
+            count: state.entries.len() as u64,
+            body_bytes: state.body_bytes,
+            retained_bytes: state.retained_bytes,
+            offsets: first.zip(last).map(|((min, _), (max, _))| (*min, *max)),
+        }
+    }
+
+    /// Notes that a pull is made now.
+    pub(crate) fn pulled(&self) {
+        let now = self.clock.now();
+        self.state.lock().last_pull = now;
+    }
+
+    /// Whether the last pull is longer ago than [`PULL_MAX_IDLE_TIME`].
+    pub(crate) fn is_pull_expired(&self) -> bool {
+        let now = self.clock.now();
+        now.saturating_duration_since(self.last_pull()) > PULL_MAX_IDLE_TIME
+    }
+
+    pub(crate) fn last_pull(&self) -> Instant {
+        self.state.lock().last_pull
+    }
+
+    pub(crate) fn last_consume(&self) -> Instant {
+        self.state.lock().last_consume
+    }
+}
+
+impl State {
+    fn remove(&mut self, offset: i64) {
+        let Some(entry) = self.entries.remove(&offset) else {
+            return;
+        };
+        self.body_bytes -= entry.body_bytes;
+        if let Some(batch) = self.batches.get_mut(&entry.batch) {
+            batch.entries -= 1;
+            if batch.entries == 0 {
+                self.retained_bytes -= batch.retained_bytes;
+                self.batches.remove(&entry.batch);
+            }
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests;

@@ -1,0 +1,174 @@
+use std::collections::{BTreeMap, BTreeSet};
+
+use rocketmq_protocol::MessageQueue;
+
+/// In what state a queue is that the consumer works on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WorkingState {
+    /// Nothing is wrong with it.
+    Active,
+    /// Its pull loop has stopped: the last pull is longer ago than a loop ever waits. Only for
+    /// consumers that are pushed to; those whose user polls may be slow.
+    PullExpired,
+    /// An earlier round dropped it but could not finish, because the listener still held it.
+    DropPending,
+}
+
+/// Why a queue is dropped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum DropReason {
+    /// It belongs to another member now.
+    NotAllocated,
+    /// It is still allocated, but its pull loop has stopped.
+    PullExpired,
+    /// It is allocated again before an earlier drop was finished.
+    DropPending,
+}
+
+/// What one round changes at the queues of one topic. Each list is sorted and names a queue once.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct RebalancePlan {
+    /// To be dropped, before anything is added.
+    pub(crate) drop: Vec<(MessageQueue, DropReason)>,
+    /// To be left alone.
+    pub(crate) keep: Vec<MessageQueue>,
+    /// To be added, unless the queue is still in the table when its turn comes: a queue that is
+    /// allocated and dropped all the same is in `drop` and here, so that it starts afresh in the
+    /// same round if its drop can be finished, and in a later one otherwise.
+    pub(crate) add: Vec<MessageQueue>,
+}
+
+impl RebalancePlan {
+    /// Whether the round leaves everything as it is.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.drop.is_empty() && self.add.is_empty()
+    }
+}
+
+/// Compares the queues of a topic that the consumer works on with those that it is allocated.
+///
+/// # Java
+/// `RebalanceImpl#updateProcessQueueTableInRebalance`, the decisions without the effects. One
+/// decision differs: Java leaves a half-dropped queue that is allocated again alone until its pull
+/// has expired (120 s); here its drop is finished and it is added again.
+pub(crate) fn rebalance_plan(
+    working: &[(MessageQueue, WorkingState)],
+    allocated: &[MessageQueue],
+) -> RebalancePlan {
+    let working: BTreeMap<&MessageQueue, WorkingState> =
+        working.iter().map(|(mq, state)| (mq, *state)).collect();
+    let allocated: BTreeSet<&MessageQueue> = allocated.iter().collect();
+
+    let mut plan = RebalancePlan::default();
+    for (&mq, &state) in &working {
+        let reason = match state {
+            _ if !allocated.contains(mq) => DropReason::NotAllocated,
+            WorkingState::PullExpired => DropReason::PullExpired,
+            WorkingState::DropPending => DropReason::DropPending,
+            WorkingState::Active => {
+                plan.keep.push(mq.clone());
+                continue;
+            }
+        };
+        plan.drop.push((mq.clone(), reason));
+    }
+    plan.add = allocated
+        .into_iter()
+        .filter(|mq| working.get(mq) != Some(&WorkingState::Active))
+        .cloned()
+        .collect();
+    plan
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::SplitMix64;
+
+    fn mq(id: i32) -> MessageQueue {
+        MessageQueue::new("t", "b", id)
+    }
+
+    #[test]
+    fn queues_of_others_go_own_ones_stay_and_new_ones_come() {
+        let working = [
+            (mq(2), WorkingState::Active),
+            (mq(0), WorkingState::PullExpired),
+            (mq(1), WorkingState::Active),
+        ];
+        let plan = rebalance_plan(&working, &[mq(4), mq(2), mq(3), mq(4)]);
+        assert_eq!(
+            plan.drop,
+            [
+                (mq(0), DropReason::NotAllocated),
+                (mq(1), DropReason::NotAllocated)
+            ]
+        );
+        assert_eq!(plan.keep, [mq(2)]);
+        assert_eq!(plan.add, [mq(3), mq(4)]);
+    }
+
+    #[test]
+    fn an_allocated_queue_that_cannot_go_on_is_dropped_and_added() {
+        let working = [
+            (mq(0), WorkingState::PullExpired),
+            (mq(1), WorkingState::DropPending),
+        ];
+        let plan = rebalance_plan(&working, &[mq(0), mq(1)]);
+        assert_eq!(
+            plan.drop,
+            [
+                (mq(0), DropReason::PullExpired),
+                (mq(1), DropReason::DropPending)
+            ]
+        );
+        assert_eq!(plan.add, [mq(0), mq(1)]);
+        assert_eq!(plan.keep, []);
+    }
+
+    #[test]
+    fn nothing_to_do_is_an_empty_plan() {
+        assert!(rebalance_plan(&[(mq(0), WorkingState::Active)], &[mq(0)]).is_empty());
+        assert!(rebalance_plan(&[], &[]).is_empty());
+        assert!(!rebalance_plan(&[(mq(0), WorkingState::Active)], &[]).is_empty());
+        assert!(!rebalance_plan(&[], &[mq(0)]).is_empty());
+    }
+
+    #[test]
+    fn carried_out_it_leaves_exactly_the_allocated_queues() {
+        for seed in 0..500 {
+            let mut random = SplitMix64::new(seed);
+            let states = [
+                WorkingState::Active,
+                WorkingState::PullExpired,
+                WorkingState::DropPending,
+            ];
+            let mut working = Vec::new();
+            let mut allocated = Vec::new();
+            for id in 0..12 {
+                if random.below(2) == 0 {
+                    let state = states[usize::try_from(random.below(3)).unwrap()];
+                    working.push((mq(id), state));
+                }
+                if random.below(2) == 0 {
+                    allocated.push(mq(id));
+                }
+            }
+            let plan = rebalance_plan(&working, &allocated);
+            let mut table: BTreeSet<MessageQueue> =
+                working.iter().map(|(mq, _)| mq.clone()).collect();
+            for (mq, _) in &plan.drop {
+                assert!(table.remove(mq), "seed {seed}: {mq} dropped twice");
+            }
+            assert!(table.iter().eq(&plan.keep), "seed {seed}");
+            for mq in &plan.add {
+                assert!(table.insert(mq.clone()), "seed {seed}: {mq} added twice");
+            }
+            assert!(table.iter().eq(&allocated), "seed {seed}");
+
+            working.reverse();
+            allocated.reverse();
+            assert_eq!(plan, rebalance_plan(&working, &allocated), "seed {seed}");
+        }
+    }
+}
