@@ -1,4 +1,4 @@
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 
 use rocketmq_protocol::body::{BrokerData, MASTER_ID};
 
@@ -117,12 +117,22 @@ impl BrokerAddressTable {
             .collect()
     }
 
+    /// The addresses that heartbeats go to: all masters, and replicas too if there are consumers,
+    /// which may pull from them.
+    pub(crate) fn heartbeat_targets(&self, have_consumers: bool) -> Vec<Arc<str>> {
+        self.all_addresses()
+            .into_iter()
+            .filter(|address| have_consumers || address.broker_id == MASTER_ID)
+            .map(|address| address.broker_addr)
+            .collect()
+    }
+
     /// Removes all addresses but `live`, and brokers without any left, and returns what was
     /// removed.
     ///
     /// # Java
     /// `MQClientInstance#cleanOfflineBroker`, where the live ones are those of the cached routes.
-    pub(crate) fn clean_offline_broker(&self, live: &HashSet<&str>) -> Vec<BrokerAddress> {
+    pub(crate) fn clean_offline_broker(&self, live: &BTreeSet<String>) -> Vec<BrokerAddress> {
         let mut removed = Vec::new();
         self.brokers.write().retain(|name, addresses| {
             addresses.retain(|id, address| {
@@ -225,9 +235,20 @@ mod tests {
     }
 
     #[test]
+    fn replicas_get_heartbeats_only_from_clients_with_consumers() {
+        let targets = |have_consumers| -> Vec<String> {
+            let targets = table().heartbeat_targets(have_consumers).into_iter();
+            targets.map(|addr| addr.to_string()).collect()
+        };
+        assert_eq!(targets(false), ["a0"]);
+        assert_eq!(targets(true), ["a0", "a1", "a3", "b2"]);
+    }
+
+    #[test]
     fn offline_addresses_go_and_so_do_brokers_without_any() {
         let table = table();
-        let removed = table.clean_offline_broker(&HashSet::from(["a0", "a3", "elsewhere"]));
+        let live = ["a0", "a3", "elsewhere"].map(str::to_owned).into();
+        let removed = table.clean_offline_broker(&live);
         assert_eq!(addresses(&removed), ["a1", "b2"]);
         assert_eq!(addresses(&table.all_addresses()), ["a0", "a3"]);
         assert!(table.brokers.read().get("b").is_none());

@@ -32,7 +32,17 @@ struct SnapshotId(u64);
 pub(crate) type QueueFilter<'a> = &'a dyn Fn(&MessageQueue) -> bool;
 
 impl TopicPublishInfo {
-    pub(crate) fn new(
+    /// The snapshot of a route.
+    pub(crate) fn new(queues: impl Into<Arc<[MessageQueue]>>, order_topic: bool) -> Self {
+        Self::with_route(queues, order_topic, true)
+    }
+
+    /// The snapshot of a topic of which nothing is known yet.
+    pub(crate) fn unknown() -> Self {
+        Self::with_route([], false, false)
+    }
+
+    fn with_route(
         queues: impl Into<Arc<[MessageQueue]>>,
         order_topic: bool,
         have_route: bool,
@@ -44,11 +54,6 @@ impl TopicPublishInfo {
             queues: queues.into(),
             snapshot: Arc::new(SnapshotId(NEXT.fetch_add(1, Ordering::Relaxed))),
         }
-    }
-
-    /// The snapshot of a topic of which nothing is known yet.
-    pub(crate) fn unknown() -> Self {
-        Self::new([], false, false)
     }
 
     /// Whether there is a queue to send to.
@@ -165,7 +170,7 @@ mod tests {
             .iter()
             .flat_map(|(broker, count)| (0..*count).map(|id| MessageQueue::new("t", *broker, id)))
             .collect();
-        TopicPublishInfo::new(queues, false, true)
+        TopicPublishInfo::new(queues, false)
     }
 
     fn choose(info: &TopicPublishInfo, last_broker: Option<&str>) -> String {
@@ -176,7 +181,8 @@ mod tests {
     #[test]
     fn without_queues_there_is_no_choice() {
         let unknown = TopicPublishInfo::unknown();
-        assert!(!unknown.ok());
+        assert!(!unknown.ok() && !unknown.have_route);
+        assert!(TopicPublishInfo::new([], true).have_route);
         assert_eq!(unknown.select_one_message_queue(None), None);
         assert_eq!(unknown.select_one_message_queue(Some("a")), None);
         assert_eq!(unknown.select_filtered(&[]), None);
