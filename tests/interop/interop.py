@@ -7,6 +7,7 @@ Each scenario prints PASS or FAIL with its seconds and, when it failed, the caus
 import argparse
 import contextlib
 import json
+import os
 import pathlib
 import random
 import re
@@ -103,23 +104,27 @@ class Probe:
         self.language, self.options, self.events, self.ended = language, options, [], False
         words = [verb, f"ns=127.0.0.1:{suite.target.namesrv_port}", *(f"{key}={value}" for key, value in options.items())]
         suite.processes += 1
-        self.stderr = suite.work / f"{suite.processes:03}-{language}-{verb}.err"
+        file = f"{suite.processes:03}-{options.get('instance', language)}-{verb}"
+        self.stderr, self.transcript = suite.work / f"{file}.err", suite.work / f"{file}.jsonl"
         with open(self.stderr, "wb") as log:
             self.process = subprocess.Popen(suite.command(language, words), cwd=suite.work, stdin=subprocess.PIPE,
-                                            stdout=subprocess.PIPE, stderr=log, text=True, encoding="utf-8")
+                                            stdout=subprocess.PIPE, stderr=log, text=True, encoding="utf-8",
+                                            env=os.environ | {"PROBE_LOG": str(suite.work / f"{file}.log")})
         Probe.running.append(self)
         self.reader = threading.Thread(target=self.read, daemon=True)
         self.reader.start()
 
     def read(self):
-        for line in self.process.stdout:
-            if not line.startswith("{"):
-                continue
-            with contextlib.suppress(json.JSONDecodeError):  # a killed process may leave half a line
-                event = json.loads(line)
-                with Probe.changed:
-                    self.events.append(event)
-                    Probe.changed.notify_all()
+        with open(self.transcript, "w", encoding="utf-8") as transcript:
+            for line in self.process.stdout:
+                transcript.write(f"{time.strftime('%H:%M:%S')} {line}")
+                if not line.startswith("{"):
+                    continue
+                with contextlib.suppress(json.JSONDecodeError):  # a killed process may leave half a line
+                    event = json.loads(line)
+                    with Probe.changed:
+                        self.events.append(event)
+                        Probe.changed.notify_all()
         with Probe.changed:
             self.ended = True
             Probe.changed.notify_all()
