@@ -106,9 +106,9 @@ public final class Probe {
         }
         Listener listener = new Listener(number("fail", 0), number("n", Integer.MAX_VALUE));
         if (text("mode", "concurrently").equals("orderly")) {
-            consumer.registerMessageListener((MessageListenerOrderly) listener);
+            consumer.registerMessageListener((MessageListenerOrderly) listener::orderly);
         } else {
-            consumer.registerMessageListener((MessageListenerConcurrently) listener);
+            consumer.registerMessageListener((MessageListenerConcurrently) listener::concurrently);
         }
         consumer.setMessageQueueListener((of, all, divided) -> say(assigned(of, divided)));
         consumer.start();
@@ -136,7 +136,8 @@ public final class Probe {
         reader.start();
     }
 
-    private static final class Listener implements MessageListenerConcurrently, MessageListenerOrderly {
+    /** Implements neither listener interface: the client takes an object that has the orderly one for orderly. */
+    private static final class Listener {
         private final AtomicInteger failuresLeft;
         private final int wanted;
         private final AtomicInteger got = new AtomicInteger();
@@ -147,8 +148,7 @@ public final class Probe {
             this.wanted = wanted;
         }
 
-        @Override
-        public ConsumeConcurrentlyStatus consumeMessage(List<MessageExt> messages, ConsumeConcurrentlyContext context) {
+        ConsumeConcurrentlyStatus concurrently(List<MessageExt> messages, ConsumeConcurrentlyContext context) {
             if (failuresLeft.getAndDecrement() > 0) {
                 for (MessageExt message : messages) {
                     say("{\"failed\":" + quoted(message.getKeys()) + ",\"reconsume\":" + message.getReconsumeTimes() + "}");
@@ -159,8 +159,7 @@ public final class Probe {
             return ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
         }
 
-        @Override
-        public ConsumeOrderlyStatus consumeMessage(List<MessageExt> messages, ConsumeOrderlyContext context) {
+        ConsumeOrderlyStatus orderly(List<MessageExt> messages, ConsumeOrderlyContext context) {
             messages.forEach(this::report);
             return ConsumeOrderlyStatus.SUCCESS;
         }
