@@ -171,7 +171,7 @@ mod tests {
         let handle = spawn("self", move || {
             let myself = taken.recv().unwrap();
             answer
-                .send(myself.join_until(Deadline::after(GENEROUS)))
+                .send(myself.join_until(Deadline::after(10 * GENEROUS)))
                 .unwrap();
         })
         .unwrap();
