@@ -16,6 +16,8 @@ pub const SEARCH_OFFSET_BY_TIMESTAMP: i32 = 29;
 pub const GET_MAX_OFFSET: i32 = 30;
 /// A queue's smallest offset.
 pub const GET_MIN_OFFSET: i32 = 31;
+/// When the first message of a queue was stored.
+pub const GET_EARLIEST_MSG_STORETIME: i32 = 32;
 /// Tell a broker who this client is.
 pub const HEART_BEAT: i32 = 34;
 /// Leave a group.
@@ -26,6 +28,8 @@ pub const CONSUMER_SEND_MSG_BACK: i32 = 36;
 pub const GET_CONSUMER_LIST_BY_GROUP: i32 = 38;
 /// From a broker: the members of a group changed.
 pub const NOTIFY_CONSUMER_IDS_CHANGED: i32 = 40;
+/// Ask a broker whether it can serve a subscription.
+pub const CHECK_CLIENT_CONFIG: i32 = 46;
 /// Register a broker with a name server.
 pub const REGISTER_BROKER: i32 = 103;
 /// The route of a topic.
@@ -34,3 +38,5 @@ pub const GET_ROUTEINFO_BY_TOPIC: i32 = 105;
 pub const GET_BROKER_CLUSTER_INFO: i32 = 106;
 /// Send a message, header with short names.
 pub const SEND_MESSAGE_V2: i32 = 310;
+/// Pull messages of a queue, for consumers that assign queues themselves.
+pub const LITE_PULL_MESSAGE: i32 = 361;

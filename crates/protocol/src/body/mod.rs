@@ -1,8 +1,12 @@
 //! JSON bodies. Keys are written in Java's order, the alphabet's.
 
+mod check_client;
+mod cluster_info;
 mod heartbeat;
 mod route;
 
+pub use check_client::CheckClientRequestBody;
+pub use cluster_info::ClusterInfo;
 pub use heartbeat::{
     ConsumeFromWhere, ConsumeType, ConsumerData, GetConsumerListByGroupResponseBody, HeartbeatData,
     MessageModel, ProducerData,

@@ -1,0 +1,150 @@
+use std::io;
+use std::time::Duration;
+
+use crate::broker::Periods;
+use crate::cluster::Cluster;
+
+/// Settings of a [`Cluster`]; made by [`Cluster::builder`].
+#[derive(Debug, Clone)]
+pub struct ClusterBuilder {
+    pub(crate) brokers: usize,
+    pub(crate) namesrv_port: u16,
+    pub(crate) broker_port: u16,
+    pub(crate) auto_create_topic: bool,
+    pub(crate) notify_consumer_ids_changed: bool,
+    pub(crate) periods: Periods,
+    pub(crate) write_timeout: Duration,
+}
+
+/// Brokers are named by one letter each.
+const MAX_BROKERS: usize = 26;
+
+/// How far the ports of two brokers are apart.
+pub(crate) const PORT_STEP: u16 = 10;
+
+impl Default for ClusterBuilder {
+    fn default() -> Self {
+        Self {
+            brokers: 1,
+            namesrv_port: 0,
+            broker_port: 0,
+            auto_create_topic: true,
+            notify_consumer_ids_changed: true,
+            periods: Periods {
+                long_poll_sweep: Duration::from_secs(5),
+                member_expiry: Duration::from_secs(120),
+                member_scan: Duration::from_secs(10),
+            },
+            write_timeout: Duration::from_secs(3),
+        }
+    }
+}
+
+impl ClusterBuilder {
+    /// How many brokers; they are called `broker-a`, `broker-b` and so on. Default 1, at most 26.
+    #[must_use]
+    pub const fn brokers(mut self, count: usize) -> Self {
+        self.brokers = count;
+        self
+    }
+
+    /// The name server's port. Default 0: any free one.
+    #[must_use]
+    pub const fn namesrv_port(mut self, port: u16) -> Self {
+        self.namesrv_port = port;
+        self
+    }
+
+    /// The first broker's port; the next brokers' ports follow 10 apart. Default 0: any free ones.
+    #[must_use]
+    pub const fn broker_port(mut self, port: u16) -> Self {
+        self.broker_port = port;
+        self
+    }
+
+    /// Whether a send to an unknown topic creates it, and whether TBW102 exists. Default true; Java
+    /// `autoCreateTopicEnable`.
+    #[must_use]
+    pub const fn auto_create_topic(mut self, enabled: bool) -> Self {
+        self.auto_create_topic = enabled;
+        self
+    }
+
+    /// Whether members of a group are told when it changes. Default true; Java
+    /// `notifyConsumerIdsChangedEnable`. See [`Cluster::set_notify_consumer_ids_changed`].
+    #[must_use]
+    pub const fn notify_consumer_ids_changed(mut self, enabled: bool) -> Self {
+        self.notify_consumer_ids_changed = enabled;
+        self
+    }
+
+    /// How often waiting pulls are looked at; a pull may overrun its time by so much. Default 5 s,
+    /// fixed in Java's `PullRequestHoldService`.
+    #[must_use]
+    pub const fn long_poll_sweep(mut self, period: Duration) -> Self {
+        self.periods.long_poll_sweep = period;
+        self
+    }
+
+    /// After how long without a heartbeat a member is taken out of its groups and its connection
+    /// closed. Default 120 s; Java `channelExpiredTimeout`.
+    #[must_use]
+    pub const fn member_expiry(mut self, time: Duration) -> Self {
+        self.periods.member_expiry = time;
+        self
+    }
+
+    /// How often members are looked at for expiry. Default 10 s, fixed in Java's
+    /// `ClientHousekeepingService`.
+    #[must_use]
+    pub const fn member_scan(mut self, period: Duration) -> Self {
+        self.periods.member_scan = period;
+        self
+    }
+
+    /// How long a client may keep a server from writing to it before its connection is closed.
+    /// Default 3 s. Real brokers queue what a client does not read.
+    #[must_use]
+    pub const fn write_timeout(mut self, timeout: Duration) -> Self {
+        self.write_timeout = timeout;
+        self
+    }
+
+    /// Starts the name server and all brokers; clients can connect when this returns.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::InvalidInput`] for settings that cannot be: no broker, more than 26, a
+    /// period or timeout of zero, ports beyond 65,535. Otherwise what the system says to a socket
+    /// or a thread, such as [`io::ErrorKind::AddrInUse`], with the server's name in the text.
+    pub fn start(self) -> io::Result<Cluster> {
+        self.check()?;
+        Cluster::start(&self)
+    }
+
+    fn check(&self) -> io::Result<()> {
+        let invalid = |text: String| Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+        if !(1..=MAX_BROKERS).contains(&self.brokers) {
+            return invalid(format!(
+                "{} brokers: there must be 1 to {MAX_BROKERS}",
+                self.brokers
+            ));
+        }
+        for (name, time) in [
+            ("long_poll_sweep", self.periods.long_poll_sweep),
+            ("member_scan", self.periods.member_scan),
+            ("write_timeout", self.write_timeout),
+        ] {
+            if time.is_zero() {
+                return invalid(format!("{name} must not be zero"));
+            }
+        }
+        let last = usize::from(self.broker_port) + (self.brokers - 1) * usize::from(PORT_STEP);
+        if self.broker_port != 0 && last > usize::from(u16::MAX) {
+            return invalid(format!(
+                "broker port {}: the last broker would need port {last}",
+                self.broker_port
+            ));
+        }
+        Ok(())
+    }
+}

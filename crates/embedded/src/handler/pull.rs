@@ -1,0 +1,253 @@
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::BytesMut;
+use rocketmq_protocol::body::Permission;
+use rocketmq_protocol::header::{PullMessageRequestHeader, PullMessageResponseHeader};
+use rocketmq_protocol::{
+    CodecError, ExpressionType, RemotingCommand, SubscriptionData, response_code, sys_flag,
+};
+
+use super::failure;
+use crate::broker::Broker;
+use crate::connection::Connection;
+use crate::consumer_manager::Subscription;
+use crate::long_polling::ParkedPull;
+use crate::name_server::refused;
+use crate::store::{GetResult, GetStatus};
+use crate::topic_config::TopicConfig;
+
+/// What is forbidden, beside code 16 (Java `ForbiddenType`).
+const TOPIC_FORBIDDEN: i32 = 3;
+
+/// PULL_MESSAGE (11) and LITE_PULL_MESSAGE (361). `None` when the pull is parked.
+pub(super) fn pull(
+    broker: &Broker,
+    connection: &Arc<Connection>,
+    request: RemotingCommand,
+) -> Option<RemotingCommand> {
+    match look(broker, &request) {
+        Ok(Looked {
+            header,
+            subscription,
+            result,
+        }) => {
+            if header.sys_flag & sys_flag::PULL_COMMIT_OFFSET != 0 {
+                let PullMessageRequestHeader {
+                    consumer_group,
+                    topic,
+                    queue_id,
+                    commit_offset,
+                    ..
+                } = &header;
+                broker
+                    .offsets
+                    .commit(consumer_group, topic, *queue_id, *commit_offset);
+            }
+            let code = response_code_of(&result, header.queue_offset);
+            let may_wait = header.sys_flag & sys_flag::PULL_SUSPEND != 0;
+            if code == response_code::PULL_NOT_FOUND && may_wait {
+                let wait = Duration::from_millis(header.suspend_timeout_millis.max(0) as u64);
+                let pull = ParkedPull {
+                    connection: Arc::clone(connection),
+                    request,
+                    subscription,
+                    from_offset: header.queue_offset,
+                    until: Instant::now().checked_add(wait),
+                };
+                broker.park(&header.topic, header.queue_id, pull);
+                return None;
+            }
+            Some(answer(&request, code, &result))
+        }
+        Err(refusal) => Some(refusal.into_response(&request)),
+    }
+}
+
+/// Answers a pull that was parked. It is looked at anew in all respects, but it commits nothing
+/// and is not parked again, as at a real broker.
+pub(crate) fn resume(
+    broker: &Broker,
+    _connection: &Arc<Connection>,
+    request: &RemotingCommand,
+) -> Option<RemotingCommand> {
+    Some(match look(broker, request) {
+        Ok(looked) => {
+            let code = response_code_of(&looked.result, looked.header.queue_offset);
+            answer(request, code, &looked.result)
+        }
+        Err(refusal) => refusal.into_response(request),
+    })
+}
+
+struct Looked {
+    header: PullMessageRequestHeader,
+    subscription: Arc<SubscriptionData>,
+    result: GetResult,
+}
+
+enum Refusal {
+    Malformed(CodecError),
+    Code {
+        code: i32,
+        remark: String,
+        forbidden_type: Option<i32>,
+    },
+}
+
+impl Refusal {
+    fn new(code: i32, remark: impl Into<String>) -> Self {
+        Self::Code {
+            code,
+            remark: remark.into(),
+            forbidden_type: None,
+        }
+    }
+
+    fn into_response(self, request: &RemotingCommand) -> RemotingCommand {
+        match self {
+            Self::Malformed(error) => refused(request, &error),
+            Self::Code {
+                code,
+                remark,
+                forbidden_type,
+            } => {
+                let mut response = failure(request, code, remark);
+                if let Some(kind) = forbidden_type {
+                    response.ext_fields.set("forbiddenType", kind.to_string());
+                }
+                response
+            }
+        }
+    }
+}
+
+/// All checks and the look into the queue (Java `PullMessageProcessor#processRequest`).
+fn look(broker: &Broker, request: &RemotingCommand) -> Result<Looked, Refusal> {
+    let header: PullMessageRequestHeader = request.decode_header().map_err(Refusal::Malformed)?;
+    let group = header.consumer_group.as_str();
+    if !broker.offsets.find_group(group) {
+        let remark = format!("subscription group [{group}] does not exist");
+        let code = response_code::SUBSCRIPTION_GROUP_NOT_EXIST;
+        return Err(Refusal::new(code, remark));
+    }
+    check_queue(broker, &header)?;
+    let subscription = subscription(broker, &header)?;
+    if subscription.expression_type != ExpressionType::Tag {
+        let remark = format!(
+            "The broker does not support consumer to filter message by {}",
+            subscription.expression_type.name()
+        );
+        return Err(Refusal::new(response_code::SYSTEM_ERROR, remark));
+    }
+    let result = broker.store.get(
+        &header.topic,
+        header.queue_id,
+        header.queue_offset,
+        header.max_msg_nums,
+        &subscription,
+    );
+    Ok(Looked {
+        header,
+        subscription,
+        result,
+    })
+}
+
+fn check_queue(broker: &Broker, header: &PullMessageRequestHeader) -> Result<(), Refusal> {
+    let topic = header.topic.as_str();
+    let Some(config) = broker.store.topic(topic) else {
+        let remark = format!("topic[{topic}] not exist, apply first please!");
+        return Err(Refusal::new(response_code::TOPIC_NOT_EXIST, remark));
+    };
+    let TopicConfig {
+        perm,
+        read_queue_nums,
+        ..
+    } = config;
+    if !Permission::is_readable(perm) {
+        return Err(Refusal::Code {
+            code: response_code::NO_PERMISSION,
+            remark: format!("the topic[{topic}] pulling message is forbidden"),
+            forbidden_type: Some(TOPIC_FORBIDDEN),
+        });
+    }
+    if !(0..read_queue_nums).contains(&header.queue_id) {
+        let remark = format!(
+            "queueId[{}] is illegal, topic:[{topic}] topicConfig.readQueueNums:[{read_queue_nums}]",
+            header.queue_id
+        );
+        return Err(Refusal::new(response_code::INVALID_PARAMETER, remark));
+    }
+    Ok(())
+}
+
+/// The request's own subscription, or the one of the group's heartbeats.
+fn subscription(
+    broker: &Broker,
+    header: &PullMessageRequestHeader,
+) -> Result<Arc<SubscriptionData>, Refusal> {
+    if header.sys_flag & sys_flag::PULL_SUBSCRIPTION != 0 {
+        let expression = header.subscription.as_deref().unwrap_or_default();
+        let mut data = SubscriptionData::build(&header.topic, expression, header.sub_version)
+            .map_err(|_| {
+                let remark = "parse the consumer's subscription failed";
+                Refusal::new(response_code::SUBSCRIPTION_PARSE_FAILED, remark)
+            })?;
+        let tag = ExpressionType::Tag.name();
+        if header
+            .expression_type
+            .as_deref()
+            .is_some_and(|kind| kind != tag)
+        {
+            data.expression_type = ExpressionType::Sql92;
+        }
+        return Ok(Arc::new(data));
+    }
+    let missing = |remark| Refusal::new(response_code::SUBSCRIPTION_NOT_EXIST, remark);
+    let known = match broker
+        .consumers
+        .subscription(&header.consumer_group, &header.topic)
+    {
+        Subscription::Known(data) => data,
+        Subscription::UnknownGroup => return Err(missing("the consumer's group info not exist")),
+        Subscription::UnknownTopic => return Err(missing("the consumer's subscription not exist")),
+    };
+    if known.sub_version < header.sub_version {
+        let remark = "the consumer's subscription not latest";
+        return Err(Refusal::new(response_code::SUBSCRIPTION_NOT_LATEST, remark));
+    }
+    Ok(known)
+}
+
+fn response_code_of(result: &GetResult, asked: i64) -> i32 {
+    match result.status {
+        GetStatus::Found => response_code::SUCCESS,
+        GetStatus::NoMatchedMessage => response_code::PULL_RETRY_IMMEDIATELY,
+        GetStatus::OffsetOverflowOne => response_code::PULL_NOT_FOUND,
+        GetStatus::NoMessageInQueue if asked == 0 => response_code::PULL_NOT_FOUND,
+        GetStatus::NoMessageInQueue
+        | GetStatus::OffsetOverflowBadly
+        | GetStatus::OffsetTooSmall => response_code::PULL_OFFSET_MOVED,
+    }
+}
+
+fn answer(request: &RemotingCommand, code: i32, result: &GetResult) -> RemotingCommand {
+    let header = PullMessageResponseHeader {
+        suggest_which_broker_id: 0,
+        next_begin_offset: result.next_begin_offset,
+        min_offset: result.min_offset,
+        max_offset: result.max_offset,
+        offset_delta: None,
+        topic_sys_flag: Some(0),
+        group_sys_flag: Some(0),
+        forbidden_type: None,
+    };
+    let mut body = BytesMut::with_capacity(result.messages.iter().map(|m| m.len()).sum());
+    for message in &result.messages {
+        body.extend_from_slice(message);
+    }
+    failure(request, code, result.status.name())
+        .with_header(&header)
+        .with_body(body.freeze())
+}

@@ -1,0 +1,266 @@
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use rocketmq_protocol::body::Permission;
+use rocketmq_protocol::header::{
+    SendMessageRequestHeader, SendMessageRequestHeaderV2, SendMessageResponseHeader,
+};
+use rocketmq_protocol::mix_all::{
+    AUTO_CREATE_TOPIC_KEY_TOPIC, DLQ_GROUP_TOPIC_PREFIX, RETRY_GROUP_TOPIC_PREFIX,
+};
+use rocketmq_protocol::validators::check_sendable;
+use rocketmq_protocol::{
+    Properties, RemotingCommand, StoredMessage, UniqKeyParts, decode_properties, encode_properties,
+    property, response_code,
+};
+
+use super::{Answer, failure};
+use crate::broker::{Broker, CLUSTER_NAME};
+use crate::connection::Connection;
+use crate::name_server::success;
+use crate::store::now_millis;
+use crate::topic_config::{TopicConfig, validate_topic};
+
+const REGION: &str = "DefaultRegion";
+const MAX_BODY: usize = 4_194_304;
+const MAX_PROPERTIES: usize = i16::MAX as usize;
+/// How often a group's message is tried unless the request says otherwise (Java `retryMaxTimes`).
+const RETRY_MAX_TIMES: i32 = 16;
+/// Senders older than this do not know `maxReconsumeTimes` (Java `V3_4_9`).
+const MAX_RECONSUME_TIMES_VERSION: i32 = 121;
+
+const TRANSACTION_PREPARED: &str = "TRAN_MSG";
+const POP_CHECK_POINT: &str = "POP_CK";
+const TIMER_PROPERTIES: [&str; 3] = ["TIMER_DELIVER_MS", "TIMER_DELAY_MS", "TIMER_DELAY_SEC"];
+
+/// SEND_MESSAGE (10).
+pub(super) fn send(broker: &Broker, connection: &Connection, request: &RemotingCommand) -> Answer {
+    let header = request.decode_header()?;
+    Ok(process(broker, connection, request, header))
+}
+
+/// SEND_MESSAGE_V2 (310).
+pub(super) fn send_v2(
+    broker: &Broker,
+    connection: &Connection,
+    request: &RemotingCommand,
+) -> Answer {
+    let SendMessageRequestHeaderV2(header) = request.decode_header()?;
+    Ok(process(broker, connection, request, header))
+}
+
+/// Region and trace switch stand in every answer, errors included.
+fn process(
+    broker: &Broker,
+    connection: &Connection,
+    request: &RemotingCommand,
+    header: SendMessageRequestHeader,
+) -> RemotingCommand {
+    let result = check_topic(broker, request, &header)
+        .and_then(|config| store(broker, connection, request, header, &config));
+    let mut response = match result {
+        Ok(header) => success(request).with_header(&header),
+        Err(Refused(code, remark)) => failure(request, code, remark),
+    };
+    response.ext_fields.set(property::MSG_REGION, REGION);
+    response.ext_fields.set(property::TRACE_SWITCH, "true");
+    response
+}
+
+struct Refused(i32, String);
+
+/// Java `AbstractSendMessageProcessor#msgCheck`. The topic's write permission is not looked at.
+fn check_topic(
+    broker: &Broker,
+    request: &RemotingCommand,
+    header: &SendMessageRequestHeader,
+) -> Result<TopicConfig, Refused> {
+    let topic = header.topic.as_str();
+    validate_topic(topic)
+        .map_err(|error| Refused(response_code::INVALID_PARAMETER, error.to_string()))?;
+    check_sendable(topic).map_err(|_| {
+        let remark = format!("Sending message to topic[{topic}] is forbidden.");
+        Refused(response_code::NO_PERMISSION, remark)
+    })?;
+    let config = find_or_create(broker, header).ok_or_else(|| {
+        let remark = format!("topic[{topic}] not exist, apply first please!");
+        Refused(response_code::TOPIC_NOT_EXIST, remark)
+    })?;
+    if header.queue_id >= config.queue_count() {
+        let remark = format!(
+            "request queueId[{}] is illegal, topic[{topic}] has {} queues for writing and {} for \
+             reading, opaque {}",
+            header.queue_id, config.write_queue_nums, config.read_queue_nums, request.opaque
+        );
+        return Err(Refused(response_code::INVALID_PARAMETER, remark));
+    }
+    Ok(config)
+}
+
+fn find_or_create(broker: &Broker, header: &SendMessageRequestHeader) -> Option<TopicConfig> {
+    let topic = header.topic.as_str();
+    if let Some(config) = broker.store.topic(topic) {
+        return Some(config);
+    }
+    let template = broker.store.topic(&header.default_topic);
+    let config = template
+        .and_then(|template| template.inherit(header.default_topic_queue_nums))
+        .or_else(|| {
+            let retry = topic.starts_with(RETRY_GROUP_TOPIC_PREFIX);
+            retry.then(|| TopicConfig::new(1, Permission::READ_WRITE))
+        })?;
+    log::debug!(
+        "{}: new topic {topic} after {}",
+        broker.name,
+        if header.default_topic.is_empty() {
+            AUTO_CREATE_TOPIC_KEY_TOPIC
+        } else {
+            &header.default_topic
+        }
+    );
+    Some(broker.store.topic_or_create(topic, config))
+}
+
+/// Java `SendMessageProcessor#sendMessage`.
+fn store(
+    broker: &Broker,
+    connection: &Connection,
+    request: &RemotingCommand,
+    header: SendMessageRequestHeader,
+    config: &TopicConfig,
+) -> Result<SendMessageResponseHeader, Refused> {
+    let mut properties = decode_properties(header.properties.as_deref().unwrap_or_default());
+    properties.remove(POP_CHECK_POINT);
+    let queue_id = if header.queue_id < 0 {
+        broker.any_queue(config.write_queue_nums)
+    } else {
+        header.queue_id
+    };
+    let (topic, place) = if goes_to_dead_letters(broker, request, &header)? {
+        properties.insert(property::DELAY_TIME_LEVEL.to_owned(), "-1".to_owned());
+        (dead_letter_topic(broker, &header.topic), 0)
+    } else {
+        (header.topic.clone(), queue_id)
+    };
+    let uniq_key = match properties.get(property::UNIQ_KEY) {
+        Some(key) => key.clone(),
+        None => new_uniq_key(broker.addr.ip()),
+    };
+    check_kind(&properties)?;
+    for (name, value) in [
+        (property::UNIQ_KEY, uniq_key.as_str()),
+        (property::MSG_REGION, REGION),
+        (property::TRACE_SWITCH, "true"),
+        (property::CLUSTER, CLUSTER_NAME),
+    ] {
+        properties.insert(name.to_owned(), value.to_owned());
+    }
+    let properties = encode_properties(&properties);
+    let Some(body) = request.body.clone() else {
+        let remark = "the message has no body".to_owned();
+        return Err(Refused(response_code::SYSTEM_ERROR, remark));
+    };
+    if body.len() > MAX_BODY || properties.len() > MAX_PROPERTIES {
+        let remark = format!(
+            "the message is illegal: body of {} bytes, the most is {MAX_BODY}; properties of {} \
+             bytes, the most is {MAX_PROPERTIES}",
+            body.len(),
+            properties.len()
+        );
+        return Err(Refused(response_code::MESSAGE_ILLEGAL, remark));
+    }
+    let message = StoredMessage {
+        queue_id: place,
+        flag: header.flag,
+        queue_offset: 0,
+        commit_log_offset: 0,
+        sys_flag: header.sys_flag,
+        born_timestamp: header.born_timestamp,
+        born_host: connection.peer(),
+        store_timestamp: 0,
+        store_host: broker.addr,
+        reconsume_times: header.reconsume_times.unwrap_or(0),
+        prepared_transaction_offset: 0,
+        body,
+        topic: topic.clone(),
+        properties,
+    };
+    let placed = broker
+        .store
+        .put(message)
+        .map_err(|error| Refused(response_code::MESSAGE_ILLEGAL, error.to_string()))?;
+    broker.arrived(&topic, place, &placed);
+    Ok(SendMessageResponseHeader {
+        msg_id: placed.offset_msg_id,
+        queue_id,
+        queue_offset: placed.queue_offset,
+        transaction_id: Some(uniq_key),
+        batch_uniq_id: None,
+        recall_handle: None,
+    })
+}
+
+/// Kinds of messages that this broker does not keep, answered as by a real broker that is
+/// configured not to.
+fn check_kind(properties: &Properties) -> Result<(), Refused> {
+    let is_true = |value: &String| value.eq_ignore_ascii_case("true");
+    if properties.get(TRANSACTION_PREPARED).is_some_and(is_true) {
+        let remark = "sending transaction message is forbidden".to_owned();
+        return Err(Refused(response_code::NO_PERMISSION, remark));
+    }
+    if TIMER_PROPERTIES
+        .iter()
+        .any(|name| properties.contains_key(*name))
+    {
+        let remark = "accurate timer message is not enabled, timerWheelEnable is false".to_owned();
+        return Err(Refused(response_code::SYSTEM_ERROR, remark));
+    }
+    Ok(())
+}
+
+/// Whether a message that is sent to a retry topic was tried too often (Java
+/// `SendMessageProcessor#handleRetryAndDLQ`). Unlike with a message that is given back, as many
+/// times as allowed still is allowed.
+fn goes_to_dead_letters(
+    broker: &Broker,
+    request: &RemotingCommand,
+    header: &SendMessageRequestHeader,
+) -> Result<bool, Refused> {
+    let Some(group) = header.topic.strip_prefix(RETRY_GROUP_TOPIC_PREFIX) else {
+        return Ok(false);
+    };
+    if !broker.offsets.find_group(group) {
+        let remark = format!("subscription group not exist, {group}");
+        let code = response_code::SUBSCRIPTION_GROUP_NOT_EXIST;
+        return Err(Refused(code, remark));
+    }
+    let asked = header
+        .max_reconsume_times
+        .filter(|_| request.version >= MAX_RECONSUME_TIMES_VERSION);
+    Ok(header.reconsume_times.unwrap_or(0) > asked.unwrap_or(RETRY_MAX_TIMES))
+}
+
+/// The dead-letter topic of a retry topic's group, created if it is new.
+fn dead_letter_topic(broker: &Broker, retry_topic: &str) -> String {
+    let group = retry_topic
+        .strip_prefix(RETRY_GROUP_TOPIC_PREFIX)
+        .unwrap_or(retry_topic);
+    let topic = format!("{DLQ_GROUP_TOPIC_PREFIX}{group}");
+    let config = TopicConfig::new(1, Permission::READ_WRITE);
+    broker.store.topic_or_create(&topic, config);
+    topic
+}
+
+fn new_uniq_key(ip: IpAddr) -> String {
+    static COUNTER: AtomicU32 = AtomicU32::new(0);
+    let counter = COUNTER.fetch_add(1, Ordering::Relaxed);
+    UniqKeyParts {
+        ip,
+        process_id: std::process::id() as u16,
+        // The counter's upper half keeps keys apart that would have the same time.
+        process_hash: counter >> 16,
+        elapsed_millis: now_millis() as u32,
+        counter: counter as u16,
+    }
+    .to_string()
+}
