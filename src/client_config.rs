@@ -30,7 +30,8 @@ pub(crate) struct ClientConfig {
 impl Default for ClientConfig {
     fn default() -> Self {
         Self {
-            namesrv_addr: std::env::var("NAMESRV_ADDR").map_or_else(|_| Vec::new(), |list| split(&list)),
+            namesrv_addr: std::env::var("NAMESRV_ADDR")
+                .map_or_else(|_| Vec::new(), |list| split(&list)),
             client_ip: None,
             instance_name: None,
             unit_name: None,
@@ -62,17 +63,27 @@ impl ClientConfig {
         }
         for addr in &self.namesrv_addr {
             let port = addr.rsplit_once(':').filter(|(host, _)| !host.is_empty());
-            if port.and_then(|(_, port)| port.parse::<u16>().ok()).is_none() {
+            if port
+                .and_then(|(_, port)| port.parse::<u16>().ok())
+                .is_none()
+            {
                 problems.push(format!("namesrv_addr {addr:?} is not host:port"));
             }
         }
-        if self.instance_name.as_deref().is_some_and(|name| name.trim().is_empty()) {
+        if self
+            .instance_name
+            .as_deref()
+            .is_some_and(|name| name.trim().is_empty())
+        {
             problems.push("instance_name is blank".to_owned());
         }
         let intervals = [
             ("poll_name_server_interval", self.poll_name_server_interval),
             ("heartbeat_broker_interval", self.heartbeat_broker_interval),
-            ("persist_consumer_offset_interval", self.persist_consumer_offset_interval),
+            (
+                "persist_consumer_offset_interval",
+                self.persist_consumer_offset_interval,
+            ),
             ("rebalance_wait_interval", self.rebalance_wait_interval),
             ("rebalance_min_interval", self.rebalance_min_interval),
             ("mq_client_api_timeout", self.mq_client_api_timeout),
@@ -91,13 +102,19 @@ impl ClientConfig {
     /// Two clients of one instance name have one client id; on one cluster they would be taken for
     /// one member.
     pub(crate) fn shares_name_server_with(&self, other: &Self) -> bool {
-        self.namesrv_addr.iter().any(|addr| other.namesrv_addr.contains(addr))
+        self.namesrv_addr
+            .iter()
+            .any(|addr| other.namesrv_addr.contains(addr))
     }
 
     /// `<ip>@<instance name>[@<unit name>]` (Java `ClientConfig#buildMQClientId`).
     pub(crate) fn client_id(&self, instance_name: &str) -> String {
         let ip = self.client_ip.unwrap_or_else(local_address);
-        match self.unit_name.as_deref().filter(|name| !name.trim().is_empty()) {
+        match self
+            .unit_name
+            .as_deref()
+            .filter(|name| !name.trim().is_empty())
+        {
             Some(unit) => format!("{ip}@{instance_name}@{unit}"),
             None => format!("{ip}@{instance_name}"),
         }
@@ -106,7 +123,11 @@ impl ClientConfig {
 
 /// Turns collected problems into the error that lists them all.
 pub(crate) fn reject(problems: Vec<String>) -> Result<()> {
-    if problems.is_empty() { Ok(()) } else { Err(Error::InvalidConfig { problems }) }
+    if problems.is_empty() {
+        Ok(())
+    } else {
+        Err(Error::InvalidConfig { problems })
+    }
 }
 
 /// Name servers of a `;` list in one order, so that two spellings of the same set are equal. A
@@ -114,7 +135,13 @@ pub(crate) fn reject(problems: Vec<String>) -> Result<()> {
 fn split(list: &str) -> Vec<String> {
     let mut addrs: Vec<String> = list
         .split(';')
-        .map(|addr| addr.rsplit('/').next().unwrap_or_default().trim().to_owned())
+        .map(|addr| {
+            addr.rsplit('/')
+                .next()
+                .unwrap_or_default()
+                .trim()
+                .to_owned()
+        })
         .filter(|addr| !addr.is_empty())
         .collect();
     addrs.sort();
@@ -126,7 +153,11 @@ fn split(list: &str) -> Vec<String> {
 /// socket only asks the routing table.
 pub(crate) fn local_address() -> IpAddr {
     let routed = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))
-        .and_then(|socket| socket.connect((Ipv4Addr::new(192, 0, 2, 1), 9)).map(|()| socket))
+        .and_then(|socket| {
+            socket
+                .connect((Ipv4Addr::new(192, 0, 2, 1), 9))
+                .map(|()| socket)
+        })
         .and_then(|socket| socket.local_addr());
     match routed {
         Ok(addr) if !addr.ip().is_unspecified() => addr.ip(),
@@ -139,7 +170,6 @@ macro_rules! client_config_setters {
     () => {
         /// Name servers, `host:port` joined by `;`. Default: the environment variable
         /// `NAMESRV_ADDR`; without either `build` fails. Java `namesrvAddr`.
-        #[must_use]
         pub fn namesrv_addr(mut self, list: &str) -> Self {
             self.client_config.set_namesrv_addr(list);
             self
@@ -148,30 +178,26 @@ macro_rules! client_config_setters {
         /// A name that makes this client use an instance, and so connections and a client id, of
         /// its own; clients that give the same name share it. Default: none, and all clients of
         /// the process with the same settings share one instance. Java `instanceName`.
-        #[must_use]
         pub fn instance_name(mut self, name: impl Into<String>) -> Self {
-            self.client_config.instance_name =
-                Some(name.into()).filter(|name| name != $crate::client_config::DEFAULT_INSTANCE_NAME);
+            self.client_config.instance_name = Some(name.into())
+                .filter(|name| name != $crate::client_config::DEFAULT_INSTANCE_NAME);
             self
         }
 
         /// The address in the client id. Default: the one by which this machine reaches others.
         /// Java `clientIP`.
-        #[must_use]
         pub fn client_ip(mut self, ip: std::net::IpAddr) -> Self {
             self.client_config.client_ip = Some(ip);
             self
         }
 
         /// A unit name, part of the client id. Default: none. Java `unitName`.
-        #[must_use]
         pub fn unit_name(mut self, name: impl Into<String>) -> Self {
             self.client_config.unit_name = Some(name.into());
             self
         }
 
         /// How often routes are fetched again. Default 30 s; Java `pollNameServerInterval`.
-        #[must_use]
         pub fn poll_name_server_interval(mut self, interval: std::time::Duration) -> Self {
             self.client_config.poll_name_server_interval = interval;
             self
@@ -179,7 +205,6 @@ macro_rules! client_config_setters {
 
         /// How often brokers hear of this client. Default 30 s; Java `heartbeatBrokerInterval`.
         /// Brokers forget a client after 120 s of silence.
-        #[must_use]
         pub fn heartbeat_broker_interval(mut self, interval: std::time::Duration) -> Self {
             self.client_config.heartbeat_broker_interval = interval;
             self
@@ -187,7 +212,6 @@ macro_rules! client_config_setters {
 
         /// How often consumer offsets are saved. Default 5 s; Java
         /// `persistConsumerOffsetInterval`.
-        #[must_use]
         pub fn persist_consumer_offset_interval(mut self, interval: std::time::Duration) -> Self {
             self.client_config.persist_consumer_offset_interval = interval;
             self
@@ -195,7 +219,6 @@ macro_rules! client_config_setters {
 
         /// How often a balanced group is looked at again without being asked to. Default 20 s;
         /// Java system property `rocketmq.client.rebalance.waitInterval`.
-        #[must_use]
         pub fn rebalance_wait_interval(mut self, interval: std::time::Duration) -> Self {
             self.client_config.rebalance_wait_interval = interval;
             self
@@ -204,7 +227,6 @@ macro_rules! client_config_setters {
         /// How soon a group that could not be balanced is tried again, and how fast the tokens
         /// come back by which wake-ups are paced. Default 1 s; Java system property
         /// `rocketmq.client.rebalance.minInterval`.
-        #[must_use]
         pub fn rebalance_min_interval(mut self, interval: std::time::Duration) -> Self {
             self.client_config.rebalance_min_interval = interval;
             self
@@ -212,7 +234,6 @@ macro_rules! client_config_setters {
 
         /// How long a request to a name server, and a heartbeat, may take. Default 3 s; Java
         /// `mqClientApiTimeout`.
-        #[must_use]
         pub fn mq_client_api_timeout(mut self, timeout: std::time::Duration) -> Self {
             self.client_config.mq_client_api_timeout = timeout;
             self
@@ -220,7 +241,6 @@ macro_rules! client_config_setters {
 
         /// How long connecting to one server may take. Default 3 s; Java system property
         /// `com.rocketmq.remoting.client.connect.timeout`.
-        #[must_use]
         pub fn connect_timeout(mut self, timeout: std::time::Duration) -> Self {
             self.client_config.connect_timeout = timeout;
             self
@@ -228,7 +248,6 @@ macro_rules! client_config_setters {
 
         /// The most threads that serve replies and requests of brokers. Default: the number of
         /// processors; Java `clientCallbackExecutorThreads`.
-        #[must_use]
         pub fn client_callback_executor_threads(mut self, threads: usize) -> Self {
             self.client_config.client_callback_executor_threads = threads;
             self

@@ -116,18 +116,28 @@ pub enum Error {
 
 impl Error {
     pub(crate) fn client(code: i32, reason: impl Into<String>) -> Self {
-        Self::MQClient { code: Some(code), reason: reason.into(), source: None }
+        Self::MQClient {
+            code: Some(code),
+            reason: reason.into(),
+            source: None,
+        }
     }
 
     pub(crate) fn command(addr: &str, source: CodecError) -> Self {
-        Self::RemotingCommand { addr: addr.to_owned(), source }
+        Self::RemotingCommand {
+            addr: addr.to_owned(),
+            source,
+        }
     }
 
     /// The response code, when a broker or name server gave one, also underneath other errors.
     pub fn broker_code(&self) -> Option<i32> {
         match self {
             Self::MQBroker { code, .. } => Some(*code),
-            Self::MQClient { source: Some(source), .. } => source.broker_code(),
+            Self::MQClient {
+                source: Some(source),
+                ..
+            } => source.broker_code(),
             _ => None,
         }
     }
@@ -182,7 +192,10 @@ impl Error {
         match self {
             Self::RemotingTimeout { .. } | Self::RemotingCommand { .. } => true,
             Self::RemotingSendRequest { written, .. } => *written,
-            Self::MQClient { source: Some(source), .. } => source.may_have_been_stored(),
+            Self::MQClient {
+                source: Some(source),
+                ..
+            } => source.may_have_been_stored(),
             _ => false,
         }
     }
@@ -191,7 +204,11 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::MQClient { code, reason, source } => {
+            Self::MQClient {
+                code,
+                reason,
+                source,
+            } => {
                 f.write_str(reason)?;
                 if let Some(code) = code {
                     write!(f, " (code {code})")?;
@@ -201,7 +218,11 @@ impl fmt::Display for Error {
                 }
                 Ok(())
             }
-            Self::MQBroker { code, remark, broker_addr } => write!(
+            Self::MQBroker {
+                code,
+                remark,
+                broker_addr,
+            } => write!(
                 f,
                 "{broker_addr} answered {} ({code}): {remark}",
                 response_code::name(*code)
@@ -238,7 +259,10 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::MQClient { source: Some(source), .. } => Some(source.as_ref()),
+            Self::MQClient {
+                source: Some(source),
+                ..
+            } => Some(source.as_ref()),
             Self::RemotingCommand { source, .. } => Some(source),
             _ => None,
         }
@@ -250,27 +274,50 @@ mod tests {
     use super::*;
 
     fn after_attempts(source: Error) -> Error {
-        Error::MQClient { code: None, reason: "send failed".into(), source: Some(source.into()) }
+        Error::MQClient {
+            code: None,
+            reason: "send failed".into(),
+            source: Some(source.into()),
+        }
     }
 
     #[test]
     fn only_what_reached_a_broker_may_have_been_stored() {
         let addr = || "127.0.0.1:1".to_owned();
         let reason = || "reset".to_owned();
-        let connect = Error::RemotingConnect { addr: addr(), reason: reason() };
-        let timeout = Error::RemotingTimeout { addr: addr(), timeout: Duration::from_secs(3) };
-        let unsent =
-            Error::RemotingSendRequest { addr: addr(), reason: reason(), written: false };
-        let sent = Error::RemotingSendRequest { addr: addr(), reason: reason(), written: true };
-        let answered =
-            Error::MQBroker { code: response_code::SYSTEM_BUSY, remark: reason(), broker_addr: addr() };
+        let connect = Error::RemotingConnect {
+            addr: addr(),
+            reason: reason(),
+        };
+        let timeout = Error::RemotingTimeout {
+            addr: addr(),
+            timeout: Duration::from_secs(3),
+        };
+        let unsent = Error::RemotingSendRequest {
+            addr: addr(),
+            reason: reason(),
+            written: false,
+        };
+        let sent = Error::RemotingSendRequest {
+            addr: addr(),
+            reason: reason(),
+            written: true,
+        };
+        let answered = Error::MQBroker {
+            code: response_code::SYSTEM_BUSY,
+            remark: reason(),
+            broker_addr: addr(),
+        };
         assert!(!connect.may_have_been_stored());
         assert!(!unsent.may_have_been_stored());
         assert!(!answered.may_have_been_stored());
         assert!(sent.may_have_been_stored());
         assert!(timeout.may_have_been_stored());
         assert!(after_attempts(timeout).may_have_been_stored());
-        assert_eq!(after_attempts(answered).broker_code(), Some(response_code::SYSTEM_BUSY));
+        assert_eq!(
+            after_attempts(answered).broker_code(),
+            Some(response_code::SYSTEM_BUSY)
+        );
     }
 
     #[test]

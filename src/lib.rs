@@ -6,7 +6,14 @@
 //!
 //! Every wait has a deadline, threads are named and joined at shutdown, and an [`Error`] says what
 //! failed, where, and whether trying again helps.
-#![cfg_attr(loom, allow(dead_code, unused_imports, reason = "models see only parts of the crate"))]
+#![cfg_attr(
+    loom,
+    allow(
+        dead_code,
+        unused_imports,
+        reason = "models see only parts of the crate"
+    )
+)]
 
 #[cfg(not(loom))]
 mod client;

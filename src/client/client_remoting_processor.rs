@@ -38,7 +38,10 @@ impl ClientRemotingProcessor {
         let service = self.rebalance_service.service();
         match request.decode_header::<NotifyConsumerIdsChangedRequestHeader>() {
             Ok(header) => {
-                log::info!("{addr}: the members of group {} changed", header.consumer_group);
+                log::info!(
+                    "{addr}: the members of group {} changed",
+                    header.consumer_group
+                );
                 service.request(&header.consumer_group);
             }
             Err(error) => {

@@ -21,7 +21,10 @@ impl<T: ?Sized> GroupTable<T> {
     /// Adds a member. `false` when the group has a living one already.
     pub(crate) fn register(&self, group: &str, member: Weak<T>) -> bool {
         let mut table = self.0.lock();
-        if table.get(group).is_some_and(|present| present.strong_count() > 0) {
+        if table
+            .get(group)
+            .is_some_and(|present| present.strong_count() > 0)
+        {
             return false;
         }
         table.insert(group.to_owned(), member);
@@ -55,10 +58,6 @@ impl<T: ?Sized> GroupTable<T> {
 
     pub(crate) fn groups(&self) -> Vec<String> {
         self.0.lock().keys().cloned().collect()
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.lock().is_empty()
     }
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use rocketmq_protocol::body::{HeartbeatData, JsonBody, MASTER_ID, ProducerData};
+use rocketmq_protocol::body::{HeartbeatData, JsonBody, ProducerData};
 use rocketmq_protocol::header::UnregisterClientRequestHeader;
 use rocketmq_protocol::mix_all::CLIENT_INNER_PRODUCER_GROUP;
 
@@ -35,14 +35,24 @@ impl HeartbeatSender {
         producers: Arc<ProducerTable>,
         consumers: Arc<ConsumerTable>,
     ) -> Self {
-        Self { client_id, api, brokers, producers, consumers, in_flight: Mutex::new(()) }
+        Self {
+            client_id,
+            api,
+            brokers,
+            producers,
+            consumers,
+            in_flight: Mutex::new(()),
+        }
     }
 
     /// Tells all brokers, and returns how many have answered by the deadline. A heartbeat that is
     /// under way is waited for, and then this one is sent: it may know more (Java skips it).
     pub(crate) fn send_heartbeat_to_all_broker(&self, deadline: Deadline) -> usize {
         let Some(_in_flight) = self.in_flight.try_lock_until(deadline.instant()) else {
-            log::warn!("{}: the heartbeat before this one has no answer yet", self.client_id);
+            log::warn!(
+                "{}: the heartbeat before this one has no answer yet",
+                self.client_id
+            );
             return 0;
         };
         let data = self.heartbeat_data();
@@ -52,13 +62,20 @@ impl HeartbeatSender {
         let body = match data.to_json() {
             Ok(body) => Bytes::from(body),
             Err(error) => {
-                log::error!("{}: the heartbeat cannot be written: {error}", self.client_id);
+                log::error!(
+                    "{}: the heartbeat cannot be written: {error}",
+                    self.client_id
+                );
                 return 0;
             }
         };
-        let targets = self.targets(!data.consumer_data_set.is_empty());
-        let calls: Vec<_> =
-            targets.iter().map(|addr| (addr, self.api.start_heartbeat(addr, body.clone()))).collect();
+        let targets = self
+            .brokers
+            .heartbeat_targets(!data.consumer_data_set.is_empty());
+        let calls: Vec<_> = targets
+            .iter()
+            .map(|addr| (addr, self.api.start_heartbeat(addr, body.clone())))
+            .collect();
         let mut answered = 0;
         for (addr, call) in calls {
             match call.and_then(|call| MQClientApi::finish(call, deadline)) {
@@ -83,23 +100,16 @@ impl HeartbeatSender {
             producer_group: producer_group.map(str::to_owned),
             consumer_group: consumer_group.map(str::to_owned),
         };
-        let targets = self.targets(true);
-        let calls: Vec<_> =
-            targets.iter().map(|addr| (addr, self.api.start_unregister(addr, &header))).collect();
+        let targets = self.brokers.heartbeat_targets(true);
+        let calls: Vec<_> = targets
+            .iter()
+            .map(|addr| (addr, self.api.start_unregister(addr, &header)))
+            .collect();
         for (addr, call) in calls {
             if let Err(error) = call.and_then(|call| MQClientApi::finish(call, deadline)) {
                 log::warn!("{}: leaving a group at {addr}: {error}", self.client_id);
             }
         }
-    }
-
-    /// Masters, and replicas too when something is consumed.
-    fn targets(&self, with_replicas: bool) -> Vec<Arc<str>> {
-        let addresses = self.brokers.all_addresses().into_iter();
-        addresses
-            .filter(|address| with_replicas || address.broker_id == MASTER_ID)
-            .map(|address| address.broker_addr)
-            .collect()
     }
 
     fn heartbeat_data(&self) -> HeartbeatData {
@@ -143,7 +153,8 @@ impl ServiceThread for HeartbeatService {
             if context.is_stopped() {
                 return;
             }
-            self.sender.send_heartbeat_to_all_broker(Deadline::after(self.timeout));
+            self.sender
+                .send_heartbeat_to_all_broker(Deadline::after(self.timeout));
         }
     }
 }

@@ -108,7 +108,9 @@ impl MQClientInstance {
         api.remoting().register_listener(weak_listener);
         Arc::new(Self {
             client_id,
-            pull_message_service: handle(PullMessageService { queue: pull_requests.clone() }),
+            pull_message_service: handle(PullMessageService {
+                queue: pull_requests.clone(),
+            }),
             topic_route_service: handle(TopicRouteService {
                 routes: Arc::clone(&routes),
                 interval: config.poll_name_server_interval,
@@ -192,7 +194,10 @@ impl MQClientInstance {
                 *state = ServiceState::StartFailed;
                 Err(Error::MQClient {
                     code: None,
-                    reason: format!("client {} cannot start its threads: {error}", self.client_id),
+                    reason: format!(
+                        "client {} cannot start its threads: {error}",
+                        self.client_id
+                    ),
                     source: None,
                 })
             }
@@ -223,11 +228,19 @@ impl MQClientInstance {
         joined
     }
 
-    pub(crate) fn register_producer(&self, group: &str, producer: Weak<dyn MQProducerInner>) -> bool {
+    pub(crate) fn register_producer(
+        &self,
+        group: &str,
+        producer: Weak<dyn MQProducerInner>,
+    ) -> bool {
         self.producers.register(group, producer)
     }
 
-    pub(crate) fn register_consumer(&self, group: &str, consumer: Weak<dyn MQConsumerInner>) -> bool {
+    pub(crate) fn register_consumer(
+        &self,
+        group: &str,
+        consumer: Weak<dyn MQConsumerInner>,
+    ) -> bool {
         self.consumers.register(group, consumer)
     }
 

@@ -67,7 +67,12 @@ impl MQClientManager {
     }
 
     /// Finds or makes the instance for a member of a group, and starts it.
-    pub(crate) fn join(&self, config: &ClientConfig, role: Role, group: &str) -> Result<Membership> {
+    pub(crate) fn join(
+        &self,
+        config: &ClientConfig,
+        role: Role,
+        group: &str,
+    ) -> Result<Membership> {
         let user = (role, group.to_owned());
         let mut state = self.state.lock();
         let instance = match state.find(config, &user)? {
@@ -78,7 +83,11 @@ impl MQClientManager {
             None => state.create(config, user.clone())?,
         };
         drop(state);
-        let membership = Membership { manager: self.clone(), instance, user };
+        let membership = Membership {
+            manager: self.clone(),
+            instance,
+            user,
+        };
         if let Err(error) = membership.instance.start() {
             membership.leave(Deadline::after(std::time::Duration::from_secs(1)));
             return Err(error);
@@ -86,9 +95,18 @@ impl MQClientManager {
         Ok(membership)
     }
 
-    fn leave(&self, instance: &Arc<MQClientInstance>, user: &(Role, String), deadline: Deadline) -> bool {
+    fn leave(
+        &self,
+        instance: &Arc<MQClientInstance>,
+        user: &(Role, String),
+        deadline: Deadline,
+    ) -> bool {
         let mut state = self.state.lock();
-        let Some(at) = state.entries.iter().position(|e| Arc::ptr_eq(&e.instance, instance)) else {
+        let Some(at) = state
+            .entries
+            .iter()
+            .position(|e| Arc::ptr_eq(&e.instance, instance))
+        else {
             return true;
         };
         let is_last = match state.entries.get_mut(at) {
@@ -189,7 +207,9 @@ impl State {
 
 impl fmt::Debug for State {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.entries.iter().map(|entry| &entry.instance)).finish()
+        f.debug_list()
+            .entries(self.entries.iter().map(|entry| &entry.instance))
+            .finish()
     }
 }
 

@@ -26,7 +26,10 @@ pub(crate) struct PullRequestQueue {
 
 impl PullRequestQueue {
     pub(crate) fn new(timer: Arc<ScheduledService>) -> Self {
-        Self { mailbox: Arc::new(Mailbox::unbounded()), timer }
+        Self {
+            mailbox: Arc::new(Mailbox::unbounded()),
+            timer,
+        }
     }
 
     /// Hands a token to the thread. After the end of the service the token is dropped.
@@ -42,7 +45,8 @@ impl PullRequestQueue {
             return self.execute_immediately(request);
         }
         let this = self.clone();
-        self.timer.schedule_once(delay, move || this.execute_immediately(request));
+        self.timer
+            .schedule_once(delay, move || this.execute_immediately(request));
     }
 
     /// Drops what waits and ends the thread's wait.
@@ -79,6 +83,8 @@ impl ServiceThread for PullMessageService {
 
 impl fmt::Debug for PullRequestQueue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PullRequestQueue").field("waiting", &self.mailbox.len()).finish()
+        f.debug_struct("PullRequestQueue")
+            .field("waiting", &self.mailbox.len())
+            .finish()
     }
 }

@@ -28,7 +28,12 @@ impl RebalanceService {
         wait_interval: Duration,
         min_interval: Duration,
     ) -> Self {
-        Self { consumers, wait_interval, min_interval, requested: Mutex::new(BTreeSet::new()) }
+        Self {
+            consumers,
+            wait_interval,
+            min_interval,
+            requested: Mutex::new(BTreeSet::new()),
+        }
     }
 
     /// Asks for a look at one group, or at all when it is not one of this client. The thread must be
@@ -76,7 +81,11 @@ impl ServiceThread for RebalanceService {
                             log::error!("rebalancing group {group} panicked");
                             false
                         });
-                    let pause = if balanced { self.wait_interval } else { self.min_interval };
+                    let pause = if balanced {
+                        self.wait_interval
+                    } else {
+                        self.min_interval
+                    };
                     pace.due = add(now(), pause);
                 }
                 next = next.min(pace.next(self.min_interval));
@@ -97,7 +106,12 @@ struct Pace {
 
 impl Pace {
     fn new(now: Instant, wait_interval: Duration) -> Self {
-        Self { requested: false, due: add(now, wait_interval), tokens: TOKENS, refilled: now }
+        Self {
+            requested: false,
+            due: add(now, wait_interval),
+            tokens: TOKENS,
+            refilled: now,
+        }
     }
 
     fn refill(&mut self, now: Instant, period: Duration) {
@@ -123,8 +137,16 @@ impl Pace {
 
     /// When to look again.
     fn next(&self, period: Duration) -> Instant {
-        let wanted = if self.requested { self.refilled } else { self.due };
-        if self.tokens == 0 { wanted.max(add(self.refilled, period)) } else { wanted }
+        let wanted = if self.requested {
+            self.refilled
+        } else {
+            self.due
+        };
+        if self.tokens == 0 {
+            wanted.max(add(self.refilled, period))
+        } else {
+            wanted
+        }
     }
 }
 

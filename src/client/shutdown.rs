@@ -47,7 +47,10 @@ const DEFERRED: ShutdownReport = ShutdownReport {
 
 impl Termination {
     pub(crate) fn new() -> Arc<Self> {
-        Arc::new(Self { state: Mutex::new(State::Alive), ended: Condvar::new() })
+        Arc::new(Self {
+            state: Mutex::new(State::Alive),
+            ended: Condvar::new(),
+        })
     }
 
     /// Runs `work` unless it was run before. On a thread of this library it runs on a reaper thread
@@ -105,6 +108,8 @@ impl Termination {
 
 impl fmt::Debug for Termination {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Termination").field(&*self.state.lock()).finish()
+        f.debug_tuple("Termination")
+            .field(&*self.state.lock())
+            .finish()
     }
 }

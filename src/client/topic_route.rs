@@ -1,6 +1,6 @@
 //! Routes: fetched from name servers, compared, and pushed to those who use the topic.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 use rocketmq_protocol::MessageQueue;
@@ -74,7 +74,9 @@ impl TopicRoutes {
         let fetched = match which {
             RouteOf::Topic => self.api.topic_route_info(topic, deadline)?,
             RouteOf::DefaultTopic { queue_nums } => {
-                let mut route = self.api.topic_route_info(AUTO_CREATE_TOPIC_KEY_TOPIC, deadline)?;
+                let mut route = self
+                    .api
+                    .topic_route_info(AUTO_CREATE_TOPIC_KEY_TOPIC, deadline)?;
                 for data in route.iter_mut().flat_map(|route| &mut route.queue_datas) {
                     let count = queue_nums.min(data.read_queue_nums);
                     data.read_queue_nums = count;
@@ -83,7 +85,9 @@ impl TopicRoutes {
                 route
             }
         };
-        let Some(fetched) = fetched else { return Ok(false) };
+        let Some(fetched) = fetched else {
+            return Ok(false);
+        };
         self.publish(topic, fetched);
         Ok(true)
     }
@@ -93,8 +97,12 @@ impl TopicRoutes {
         let producers = self.producers.snapshot();
         let consumers = self.consumers.snapshot();
         let unchanged = self.route(topic).is_some_and(|known| *known == fetched);
-        let awaited = producers.iter().any(|(_, p)| p.is_publish_topic_need_update(topic))
-            || consumers.iter().any(|(_, c)| c.is_subscribe_topic_need_update(topic));
+        let awaited = producers
+            .iter()
+            .any(|(_, p)| p.is_publish_topic_need_update(topic))
+            || consumers
+                .iter()
+                .any(|(_, c)| c.is_subscribe_topic_need_update(topic));
         if unchanged && !awaited {
             return;
         }
@@ -103,7 +111,7 @@ impl TopicRoutes {
         }
         self.brokers.update(&fetched.broker_datas);
         let (publish_queues, order_topic) = fetched.publish_queues(topic);
-        let info = Arc::new(TopicPublishInfo::new(publish_queues, order_topic, true));
+        let info = Arc::new(TopicPublishInfo::new(publish_queues, order_topic));
         for (_, producer) in producers {
             producer.update_topic_publish_info(topic, &info);
         }
@@ -111,25 +119,39 @@ impl TopicRoutes {
         for (_, consumer) in consumers {
             consumer.update_topic_subscribe_info(topic, &subscribe_queues);
         }
-        self.table.lock().insert(topic.to_owned(), Arc::new(fetched));
+        self.table
+            .lock()
+            .insert(topic.to_owned(), Arc::new(fetched));
     }
 
     /// Drops brokers that no route names any more (Java `MQClientInstance#cleanOfflineBroker`).
     pub(crate) fn clean_offline_broker(&self) {
         let routes: Vec<_> = self.table.lock().values().cloned().collect();
-        let live: HashSet<&str> = routes
+        let live: BTreeSet<String> = routes
             .iter()
             .flat_map(|route| &route.broker_datas)
-            .flat_map(|broker| broker.broker_addrs.values().map(String::as_str))
+            .flat_map(|broker| broker.broker_addrs.values().cloned())
             .collect();
         for gone in self.brokers.clean_offline_broker(&live) {
-            log::info!("no route names {} of {} any more", gone.broker_addr, gone.broker_name);
+            log::info!(
+                "no route names {} of {} any more",
+                gone.broker_addr,
+                gone.broker_name
+            );
         }
     }
 
     fn topics_in_use(&self) -> BTreeSet<String> {
-        let subscribed = self.consumers.snapshot().into_iter().flat_map(|(_, c)| c.subscribed_topics());
-        let published = self.producers.snapshot().into_iter().flat_map(|(_, p)| p.publish_topic_list());
+        let subscribed = self
+            .consumers
+            .snapshot()
+            .into_iter()
+            .flat_map(|(_, c)| c.subscribed_topics());
+        let published = self
+            .producers
+            .snapshot()
+            .into_iter()
+            .flat_map(|(_, p)| p.publish_topic_list());
         subscribed.chain(published).collect()
     }
 }
@@ -155,7 +177,10 @@ impl ServiceThread for TopicRouteService {
                     return;
                 }
                 let deadline = Deadline::after(self.timeout);
-                match self.routes.update_topic_route_info(&topic, RouteOf::Topic, deadline) {
+                match self
+                    .routes
+                    .update_topic_route_info(&topic, RouteOf::Topic, deadline)
+                {
                     Ok(true) => {}
                     Ok(false) => log::debug!("topic {topic} is not known to the name server"),
                     Err(error) => log::warn!("route of {topic}: {error}"),

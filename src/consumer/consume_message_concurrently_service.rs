@@ -95,20 +95,28 @@ impl fmt::Debug for ConsumeMessageConcurrentlyService {
 
 impl ConsumeRequest {
     fn run(mut self) {
-        let Some(consumer) = self.consumer.upgrade() else { return };
+        let Some(consumer) = self.consumer.upgrade() else {
+            return;
+        };
         if self.process_queue.is_dropped() {
             return;
         }
         let service = consumer.consume_service();
-        let Some(listener) = service.listener.lock().clone() else { return };
+        let Some(listener) = service.listener.lock().clone() else {
+            return;
+        };
         self.show_original_topic(&service.retry_topic);
-        self.process_queue.consume_started(self.messages.iter().map(|m| m.queue_offset()));
+        self.process_queue
+            .consume_started(self.messages.iter().map(|m| m.queue_offset()));
         let mut context = ConsumeConcurrentlyContext::new(self.mq.clone());
         let called = catch_unwind(AssertUnwindSafe(|| {
             listener.consume_message(&self.messages, &mut context)
         }));
         let status = called.unwrap_or_else(|_| {
-            log::error!("{}: the listener panicked; the messages are delivered again", self.mq);
+            log::error!(
+                "{}: the listener panicked; the messages are delivered again",
+                self.mq
+            );
             ConsumeConcurrentlyStatus::ReconsumeLater
         });
         self.process_consume_result(&consumer, status, &context);
@@ -138,7 +146,12 @@ impl ConsumeRequest {
         status: ConsumeConcurrentlyStatus,
         context: &ConsumeConcurrentlyContext,
     ) {
-        let Self { mq, process_queue, messages, .. } = self;
+        let Self {
+            mq,
+            process_queue,
+            messages,
+            ..
+        } = self;
         let succeeded = match status {
             ConsumeConcurrentlyStatus::ConsumeSuccess => context.ack_index().saturating_add(1),
             ConsumeConcurrentlyStatus::ReconsumeLater => 0,
@@ -169,7 +182,9 @@ impl ConsumeRequest {
             let of = mq.clone();
             consumer.later(LOCAL_RETRY, move || {
                 if let Some(consumer) = weak.upgrade() {
-                    consumer.consume_service().submit(&consumer, &of, &queue, to_retry_here);
+                    consumer
+                        .consume_service()
+                        .submit(&consumer, &of, &queue, to_retry_here);
                 }
             });
         }

@@ -88,7 +88,9 @@ impl Drop for Guard {
 impl Guard {
     fn shutdown(&self, timeout: Duration) -> ShutdownReport {
         let inner = Arc::clone(&self.inner);
-        self.inner.termination.shut_down(timeout, move |deadline| inner.end(deadline))
+        self.inner
+            .termination
+            .shut_down(timeout, move |deadline| inner.end(deadline))
     }
 }
 
@@ -137,7 +139,10 @@ impl DefaultMQPushConsumer {
     /// At most `timeout`; returns `None` if the consumer has not ended by then, and at once on a
     /// thread of this library.
     pub fn await_termination(&self, timeout: Duration) -> Option<ShutdownReport> {
-        self.guard.inner.termination.wait_for_end(Deadline::after(timeout))
+        self.guard
+            .inner
+            .termination
+            .wait_for_end(Deadline::after(timeout))
     }
 
     /// Where the consumer is in its life.
@@ -215,7 +220,9 @@ impl DefaultMQPushConsumerBuilder {
         }
         match SubscriptionData::build(topic, sub_expression, system_time_millis()) {
             Ok(subscription) => {
-                self.config.subscriptions.insert(topic.to_owned(), subscription);
+                self.config
+                    .subscriptions
+                    .insert(topic.to_owned(), subscription);
             }
             Err(error) => self.problems.push(format!("topic {topic:?}: {error}")),
         }
@@ -223,7 +230,10 @@ impl DefaultMQPushConsumerBuilder {
     }
 
     /// What is called with messages. Java `registerMessageListener`.
-    pub fn message_listener(mut self, listener: impl MessageListenerConcurrently + 'static) -> Self {
+    pub fn message_listener(
+        mut self,
+        listener: impl MessageListenerConcurrently + 'static,
+    ) -> Self {
         self.listener = Some(Arc::new(listener));
         self
     }
@@ -348,7 +358,11 @@ impl DefaultMQPushConsumerBuilder {
         client_config::reject(problems)?;
         let inner =
             DefaultMQPushConsumerImpl::new(self.config, self.client_config, self.manager, listener);
-        Ok(DefaultMQPushConsumer { guard: Arc::new(Guard { inner: Arc::new(inner) }) })
+        Ok(DefaultMQPushConsumer {
+            guard: Arc::new(Guard {
+                inner: Arc::new(inner),
+            }),
+        })
     }
 }
 
@@ -371,10 +385,30 @@ impl PushConsumerConfig {
                 1,
                 1024,
             ),
-            ("consume_concurrently_max_span", self.consume_concurrently_max_span, 1, 65_535),
-            ("pull_threshold_for_queue", self.pull_threshold_for_queue, 1, 65_535),
-            ("pull_threshold_size_for_queue", self.pull_threshold_size_for_queue, 1, 1024),
-            ("pull_batch_size", u64::try_from(self.pull_batch_size).unwrap_or(0), 1, 1024),
+            (
+                "consume_concurrently_max_span",
+                self.consume_concurrently_max_span,
+                1,
+                65_535,
+            ),
+            (
+                "pull_threshold_for_queue",
+                self.pull_threshold_for_queue,
+                1,
+                65_535,
+            ),
+            (
+                "pull_threshold_size_for_queue",
+                self.pull_threshold_size_for_queue,
+                1,
+                1024,
+            ),
+            (
+                "pull_batch_size",
+                u64::try_from(self.pull_batch_size).unwrap_or(0),
+                1,
+                1024,
+            ),
             (
                 "pull_interval",
                 u64::try_from(self.pull_interval.as_millis()).unwrap_or(u64::MAX),

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
 
-use rocketmq_protocol::body::{ConsumeFromWhere, ConsumeType, ConsumerData, MASTER_ID, MessageModel};
+use rocketmq_protocol::body::{
+    ConsumeFromWhere, ConsumeType, ConsumerData, MASTER_ID, MessageModel,
+};
 use rocketmq_protocol::header::{ConsumerSendMsgBackRequestHeader, PullMessageRequestHeader};
 use rocketmq_protocol::{
     MessageExt, MessageQueue, SubscriptionData, mix_all, response_code, sys_flag,
@@ -130,11 +132,16 @@ impl DefaultMQPushConsumerImpl {
     }
 
     pub(super) fn client_id(&self) -> Option<String> {
-        self.instance().map(|instance| instance.client_id().to_owned())
+        self.instance()
+            .map(|instance| instance.client_id().to_owned())
     }
 
     pub(super) fn owned_queues(&self) -> Vec<MessageQueue> {
-        self.rebalance.process_queues().into_iter().map(|(mq, _)| mq).collect()
+        self.rebalance
+            .process_queues()
+            .into_iter()
+            .map(|(mq, _)| mq)
+            .collect()
     }
 
     pub(super) fn consume_service(&self) -> &ConsumeMessageConcurrentlyService {
@@ -142,7 +149,10 @@ impl DefaultMQPushConsumerImpl {
     }
 
     fn instance(&self) -> Option<Arc<MQClientInstance>> {
-        self.membership.lock().as_ref().map(|membership| Arc::clone(membership.instance()))
+        self.membership
+            .lock()
+            .as_ref()
+            .map(|membership| Arc::clone(membership.instance()))
     }
 
     /// Runs a task on the timer, unless the consumer has ended.
@@ -153,22 +163,36 @@ impl DefaultMQPushConsumerImpl {
     }
 
     fn wrong_state(&self, operation: &str, state: ServiceState) -> Error {
-        Error::ServiceState { operation: format!("{operation} consumer {}", self.group()), state }
+        Error::ServiceState {
+            operation: format!("{operation} consumer {}", self.group()),
+            state,
+        }
     }
 
     /// Joins an instance, learns the routes, tells the brokers, and has the group looked at (Java
     /// `DefaultMQPushConsumerImpl#start`). Servers that cannot be reached do not fail it.
     pub(super) fn start(self: &Arc<Self>) -> Result<()> {
-        self.state.begin_start().map_err(|state| self.wrong_state("starting", state))?;
-        let membership =
-            Arc::new(self.manager.join(&self.client_config, Role::Consumer, self.group())?);
+        self.state
+            .begin_start()
+            .map_err(|state| self.wrong_state("starting", state))?;
+        let membership = Arc::new(self.manager.join(
+            &self.client_config,
+            Role::Consumer,
+            self.group(),
+        )?);
         let instance = Arc::clone(membership.instance());
         *self.membership.lock() = Some(membership);
         let weak: Weak<Self> = Arc::downgrade(self);
         instance.register_consumer(self.group(), weak);
-        self.state.finish_start().map_err(|state| self.wrong_state("starting", state))?;
+        self.state
+            .finish_start()
+            .map_err(|state| self.wrong_state("starting", state))?;
         let retry_topic = mix_all::retry_topic(self.group());
-        let topics = self.config.subscriptions.keys().filter(|topic| **topic != retry_topic);
+        let topics = self
+            .config
+            .subscriptions
+            .keys()
+            .filter(|topic| **topic != retry_topic);
         for topic in topics {
             self.learn_route(&instance, topic);
         }
@@ -207,7 +231,9 @@ impl DefaultMQPushConsumerImpl {
             let instance = membership.instance();
             let queues = self.rebalance.close();
             let owned: Vec<MessageQueue> = queues.iter().map(|(mq, _)| mq.clone()).collect();
-            report.offsets_saved = self.offsets.persist_all_and_wait(instance, &owned, deadline);
+            report.offsets_saved = self
+                .offsets
+                .persist_all_and_wait(instance, &owned, deadline);
             if before == ServiceState::Running {
                 instance.unregister_consumer(self.group(), deadline);
             }
@@ -229,8 +255,14 @@ impl DefaultMQPushConsumerImpl {
         added: Vec<(MessageQueue, Arc<ProcessQueue>)>,
         shared: bool,
     ) {
-        let Some(instance) = self.instance() else { return };
-        let grace = if shared { self.config.hand_over_grace } else { Duration::ZERO };
+        let Some(instance) = self.instance() else {
+            return;
+        };
+        let grace = if shared {
+            self.config.hand_over_grace
+        } else {
+            Duration::ZERO
+        };
         for (mq, process_queue) in added {
             let request = PullRequest {
                 consumer: Arc::downgrade(self),
@@ -239,7 +271,9 @@ impl DefaultMQPushConsumerImpl {
                 next_offset: None,
                 suggested_broker_id: MASTER_ID,
             };
-            instance.pull_requests().execute_later(Box::new(request), grace);
+            instance
+                .pull_requests()
+                .execute_later(Box::new(request), grace);
         }
     }
 
@@ -252,7 +286,9 @@ impl DefaultMQPushConsumerImpl {
     }
 
     pub(super) fn commit(&self, mq: &MessageQueue, offset: i64, queue: &ProcessQueue) {
-        self.offsets.table.update_if_owned(mq, offset, queue, Update::IncreaseOnly);
+        self.offsets
+            .table
+            .update_if_owned(mq, offset, queue, Update::IncreaseOnly);
     }
 
     pub(super) fn message_queue_changed(
@@ -261,7 +297,8 @@ impl DefaultMQPushConsumerImpl {
         mq_all: &[MessageQueue],
         mq_divided: &[MessageQueue],
     ) {
-        self.heartbeat_sub_version.store(system_time_millis(), Ordering::Relaxed);
+        self.heartbeat_sub_version
+            .store(system_time_millis(), Ordering::Relaxed);
         if let Some(instance) = self.instance() {
             instance.heartbeat_soon();
         }
@@ -279,9 +316,11 @@ impl DefaultMQPushConsumerImpl {
     /// One step of a queue's pull loop (Java `DefaultMQPushConsumerImpl#pullMessage`). A token whose
     /// queue is dropped, or whose consumer ends, dies here.
     pub(super) fn pull_message(self: &Arc<Self>, mut request: Box<PullRequest>) {
-        let (true, false, Some(instance)) =
-            (self.state.is_running(), request.process_queue.is_dropped(), self.instance())
-        else {
+        let (true, false, Some(instance)) = (
+            self.state.is_running(),
+            request.process_queue.is_dropped(),
+            self.instance(),
+        ) else {
             return;
         };
         request.process_queue.pulled();
@@ -306,17 +345,21 @@ impl DefaultMQPushConsumerImpl {
         let header = self.pull_header(&request.mq, offset, subscription, &broker);
         let deadline = Deadline::after(CONSUMER_TIMEOUT_WHEN_SUSPEND);
         let weak = Arc::downgrade(self);
-        instance.api().pull_message_async(&broker.broker_addr, &header, deadline, move |outcome| {
-            let Some(consumer) = weak.upgrade() else { return };
-            match outcome {
-                Ok(reply) => {
-                    request.suggested_broker_id = reply.header.suggest_which_broker_id;
-                    request.next_offset = Some(reply.header.next_begin_offset);
-                    consumer.on_pull_reply(request, reply);
+        instance
+            .api()
+            .pull_message_async(&broker.broker_addr, &header, deadline, move |outcome| {
+                let Some(consumer) = weak.upgrade() else {
+                    return;
+                };
+                match outcome {
+                    Ok(reply) => {
+                        request.suggested_broker_id = reply.header.suggest_which_broker_id;
+                        request.next_offset = Some(reply.header.next_begin_offset);
+                        consumer.on_pull_reply(request, reply);
+                    }
+                    Err(error) => consumer.on_pull_error(request, &error),
                 }
-                Err(error) => consumer.on_pull_error(request, &error),
-            }
-        });
+            });
     }
 
     fn pull_header(
@@ -373,16 +416,22 @@ impl DefaultMQPushConsumerImpl {
     }
 
     fn on_found(self: &Arc<Self>, request: Box<PullRequest>, reply: PullReply) {
-        let Some(subscription) = self.config.subscriptions.get(request.mq.topic()) else { return };
+        let Some(subscription) = self.config.subscriptions.get(request.mq.topic()) else {
+            return;
+        };
         let pulled = process_pull_result(&request.mq, subscription, reply);
         if pulled.messages.is_empty() {
             return self.again(request, Duration::ZERO);
         }
         let queue = Arc::clone(&request.process_queue);
-        if queue.put_messages(&pulled.messages, pulled.retained_bytes).is_err() {
+        if queue
+            .put_messages(&pulled.messages, pulled.retained_bytes)
+            .is_err()
+        {
             return;
         }
-        self.consume_service.submit(self, &request.mq, &queue, pulled.messages);
+        self.consume_service
+            .submit(self, &request.mq, &queue, pulled.messages);
         self.again(request, self.config.pull_interval);
     }
 
@@ -395,9 +444,7 @@ impl DefaultMQPushConsumerImpl {
             log::warn!("pulling {}: {error}", request.mq);
         }
         if let (
-            Some(
-                response_code::SUBSCRIPTION_NOT_EXIST | response_code::SUBSCRIPTION_NOT_LATEST,
-            ),
+            Some(response_code::SUBSCRIPTION_NOT_EXIST | response_code::SUBSCRIPTION_NOT_LATEST),
             Some(instance),
         ) = (error.broker_code(), self.instance())
         {
@@ -410,14 +457,22 @@ impl DefaultMQPushConsumerImpl {
     /// The broker says that the offset is none of the queue, and which one to go on from: that is
     /// stored, and the queue begun anew.
     fn on_offset_illegal(self: &Arc<Self>, request: &PullRequest) {
-        let Some(instance) = self.instance() else { return };
+        let Some(instance) = self.instance() else {
+            return;
+        };
         let (mq, queue) = (&request.mq, &request.process_queue);
         let offset = request.next_offset.unwrap_or(0);
-        log::warn!("group {}: the offset of {mq} was moved to {offset}", self.group());
+        log::warn!(
+            "group {}: the offset of {mq} was moved to {offset}",
+            self.group()
+        );
         self.offsets.table.take_for_drop(mq, queue);
         let deadline = Deadline::after(OFFSET_TIMEOUT);
         if let Err(error) = self.offsets.persist(&instance, mq, offset, deadline) {
-            log::warn!("group {}: offset {offset} of {mq} is not saved: {error}", self.group());
+            log::warn!(
+                "group {}: offset {offset} of {mq} is not saved: {error}",
+                self.group()
+            );
         }
         self.rebalance.remove(mq, queue);
         instance.rebalance_soon(self.group());
@@ -429,27 +484,38 @@ impl DefaultMQPushConsumerImpl {
         let weak = Arc::downgrade(self);
         let deadline = Deadline::after(OFFSET_TIMEOUT);
         let mq = request.mq.clone();
-        self.offsets.read_from_store(instance, &mq, deadline, move |outcome| {
-            let Some(consumer) = weak.upgrade() else { return };
-            match outcome {
-                Ok(offset) if offset >= 0 => {
-                    consumer.commit(&request.mq, offset, &request.process_queue);
-                    consumer.start_at(request, offset);
+        self.offsets
+            .read_from_store(instance, &mq, deadline, move |outcome| {
+                let Some(consumer) = weak.upgrade() else {
+                    return;
+                };
+                match outcome {
+                    Ok(offset) if offset >= 0 => {
+                        consumer.commit(&request.mq, offset, &request.process_queue);
+                        consumer.start_at(request, offset);
+                    }
+                    Ok(_) | Err(Error::OffsetNotFound { .. }) => {
+                        consumer.start_without_offset(request)
+                    }
+                    Err(error) => consumer.on_pull_error(request, &error),
                 }
-                Ok(_) | Err(Error::OffsetNotFound { .. }) => consumer.start_without_offset(request),
-                Err(error) => consumer.on_pull_error(request, &error),
-            }
-        });
+            });
     }
 
     fn start_at(&self, mut request: Box<PullRequest>, offset: i64) {
-        log::info!("group {}: {} from offset {offset} on", self.group(), request.mq);
+        log::info!(
+            "group {}: {} from offset {offset} on",
+            self.group(),
+            request.mq
+        );
         request.next_offset = Some(offset);
         self.again(request, Duration::ZERO);
     }
 
     fn start_without_offset(self: &Arc<Self>, request: Box<PullRequest>) {
-        let Some(instance) = self.instance() else { return };
+        let Some(instance) = self.instance() else {
+            return;
+        };
         let is_retry = request.mq.topic() == mix_all::retry_topic(self.group());
         let deadline = Deadline::after(OFFSET_TIMEOUT);
         let addr = match broker_of(&instance, &request.mq) {
@@ -457,10 +523,15 @@ impl DefaultMQPushConsumerImpl {
             Err(error) => return self.on_pull_error(request, &error),
         };
         let mq = request.mq.clone();
-        let at = QueueAt { addr: &addr, mq: &mq };
+        let at = QueueAt {
+            addr: &addr,
+            mq: &mq,
+        };
         let weak = Arc::downgrade(self);
         let found = move |outcome: Result<i64>| {
-            let Some(consumer) = weak.upgrade() else { return };
+            let Some(consumer) = weak.upgrade() else {
+                return;
+            };
             match outcome {
                 Ok(offset) => consumer.start_at(request, offset),
                 Err(error) => consumer.on_pull_error(request, &error),
@@ -470,7 +541,9 @@ impl DefaultMQPushConsumerImpl {
             ConsumeFromWhere::ConsumeFromFirstOffset => found(Ok(0)),
             ConsumeFromWhere::ConsumeFromTimestamp if !is_retry => {
                 let timestamp = self.config.consume_timestamp;
-                instance.api().search_offset_async(at, timestamp, deadline, found);
+                instance
+                    .api()
+                    .search_offset_async(at, timestamp, deadline, found);
             }
             ConsumeFromWhere::ConsumeFromTimestamp => {
                 instance.api().max_offset_async(at, deadline, found);
@@ -499,7 +572,9 @@ impl DefaultMQPushConsumerImpl {
             origin_topic: Some(message.topic().to_owned()),
             unit_mode: Some(false),
             max_reconsume_times: Some(
-                self.config.max_reconsume_times.unwrap_or(DEFAULT_MAX_RECONSUME_TIMES),
+                self.config
+                    .max_reconsume_times
+                    .unwrap_or(DEFAULT_MAX_RECONSUME_TIMES),
             ),
             broker_name: Some(mq.broker_name().to_owned()),
         };
@@ -521,10 +596,15 @@ impl DefaultMQPushConsumerImpl {
 impl MQConsumerInner for DefaultMQPushConsumerImpl {
     fn consumer_data(&self) -> ConsumerData {
         let version = self.heartbeat_sub_version.load(Ordering::Relaxed);
-        let subscriptions = self.config.subscriptions.values().cloned().map(|mut subscription| {
-            subscription.sub_version = subscription.sub_version.max(version);
-            subscription
-        });
+        let subscriptions = self
+            .config
+            .subscriptions
+            .values()
+            .cloned()
+            .map(|mut subscription| {
+                subscription.sub_version = subscription.sub_version.max(version);
+                subscription
+            });
         ConsumerData {
             consume_from_where: self.config.consume_from_where,
             consume_type: ConsumeType::ConsumePassively,
@@ -540,7 +620,8 @@ impl MQConsumerInner for DefaultMQPushConsumerImpl {
     }
 
     fn is_subscribe_topic_need_update(&self, topic: &str) -> bool {
-        self.config.subscriptions.contains_key(topic) && self.rebalance.topic_queues(topic).is_none()
+        self.config.subscriptions.contains_key(topic)
+            && self.rebalance.topic_queues(topic).is_none()
     }
 
     fn update_topic_subscribe_info(&self, topic: &str, queues: &Arc<[MessageQueue]>) {
@@ -558,7 +639,8 @@ impl MQConsumerInner for DefaultMQPushConsumerImpl {
             return true;
         };
         let topics: BTreeSet<String> = self.config.subscriptions.keys().cloned().collect();
-        self.rebalance.do_rebalance(&instance, &topics, &RebalancePushImpl(&self))
+        self.rebalance
+            .do_rebalance(&instance, &topics, &RebalancePushImpl(&self))
     }
 
     fn persist_consumer_offset(&self) {

@@ -21,7 +21,11 @@ pub struct ConsumeConcurrentlyContext {
 
 impl ConsumeConcurrentlyContext {
     pub(super) fn new(message_queue: MessageQueue) -> Self {
-        Self { message_queue, ack_index: usize::MAX, delay_level_when_next_consume: 0 }
+        Self {
+            message_queue,
+            ack_index: usize::MAX,
+            delay_level_when_next_consume: 0,
+        }
     }
 
     /// The queue that the messages are from.
@@ -73,7 +77,9 @@ pub trait MessageListenerConcurrently: Send + Sync {
 
 impl<F> MessageListenerConcurrently for F
 where
-    F: Fn(&[MessageExt], &mut ConsumeConcurrentlyContext) -> ConsumeConcurrentlyStatus + Send + Sync,
+    F: Fn(&[MessageExt], &mut ConsumeConcurrentlyContext) -> ConsumeConcurrentlyStatus
+        + Send
+        + Sync,
 {
     fn consume_message(
         &self,

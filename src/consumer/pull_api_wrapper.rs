@@ -45,5 +45,8 @@ pub(super) fn process_pull_result(
             ),
         }
     }
-    PulledMessages { messages, retained_bytes }
+    PulledMessages {
+        messages,
+        retained_bytes,
+    }
 }

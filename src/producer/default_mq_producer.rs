@@ -65,7 +65,9 @@ impl Drop for Guard {
 impl Guard {
     fn shutdown(&self, timeout: Duration) -> ShutdownReport {
         let inner = Arc::clone(&self.inner);
-        self.inner.termination.shut_down(timeout, move |deadline| inner.end(deadline))
+        self.inner
+            .termination
+            .shut_down(timeout, move |deadline| inner.end(deadline))
     }
 }
 
@@ -139,7 +141,10 @@ impl DefaultMQProducer {
     /// At most `timeout`; returns `None` if the producer has not ended by then, and at once on a
     /// thread of this library.
     pub fn await_termination(&self, timeout: Duration) -> Option<ShutdownReport> {
-        self.guard.inner.termination.wait_for_end(Deadline::after(timeout))
+        self.guard
+            .inner
+            .termination
+            .wait_for_end(Deadline::after(timeout))
     }
 
     /// Where the producer is in its life.
@@ -282,6 +287,10 @@ impl DefaultMQProducerBuilder {
         }
         client_config::reject(problems)?;
         let inner = DefaultMQProducerImpl::new(self.config, self.client_config, self.manager);
-        Ok(DefaultMQProducer { guard: Arc::new(Guard { inner: Arc::new(inner) }) })
+        Ok(DefaultMQProducer {
+            guard: Arc::new(Guard {
+                inner: Arc::new(inner),
+            }),
+        })
     }
 }

@@ -77,23 +77,36 @@ impl DefaultMQProducerImpl {
     }
 
     pub(super) fn client_id(&self) -> Option<String> {
-        self.membership.lock().as_ref().map(|m| m.instance().client_id().to_owned())
+        self.membership
+            .lock()
+            .as_ref()
+            .map(|m| m.instance().client_id().to_owned())
     }
 
     pub(super) fn start(self: &Arc<Self>) -> Result<()> {
-        self.state.begin_start().map_err(|state| self.wrong_state("starting", state))?;
-        let membership =
-            Arc::new(self.manager.join(&self.client_config, Role::Producer, self.group())?);
+        self.state
+            .begin_start()
+            .map_err(|state| self.wrong_state("starting", state))?;
+        let membership = Arc::new(self.manager.join(
+            &self.client_config,
+            Role::Producer,
+            self.group(),
+        )?);
         let weak: Weak<Self> = Arc::downgrade(self);
         membership.instance().register_producer(self.group(), weak);
         *self.membership.lock() = Some(Arc::clone(&membership));
-        self.state.finish_start().map_err(|state| self.wrong_state("starting", state))?;
+        self.state
+            .finish_start()
+            .map_err(|state| self.wrong_state("starting", state))?;
         membership.instance().heartbeat_soon();
         Ok(())
     }
 
     pub(super) fn wrong_state(&self, operation: &str, state: ServiceState) -> Error {
-        Error::ServiceState { operation: format!("{operation} producer {}", self.group()), state }
+        Error::ServiceState {
+            operation: format!("{operation} producer {}", self.group()),
+            state,
+        }
     }
 
     /// Leaves the group, then the instance.
@@ -103,12 +116,17 @@ impl DefaultMQProducerImpl {
         let mut threads_joined = true;
         if let Some(membership) = membership {
             if before == ServiceState::Running {
-                membership.instance().unregister_producer(self.group(), deadline);
+                membership
+                    .instance()
+                    .unregister_producer(self.group(), deadline);
             }
             threads_joined = membership.leave(deadline);
         }
         self.topic_publish_info_table.write().clear();
-        ShutdownReport { threads_joined, ..ShutdownReport::default() }
+        ShutdownReport {
+            threads_joined,
+            ..ShutdownReport::default()
+        }
     }
 
     fn instance(&self) -> Result<Arc<MQClientInstance>> {
@@ -134,7 +152,9 @@ impl DefaultMQProducerImpl {
         let mut last_error: Option<Error> = None;
         for attempt in 1..=attempts {
             let last_broker = brokers_sent.last().map(String::as_str);
-            let Some(mq) = info.select_one_message_queue(last_broker) else { break };
+            let Some(mq) = info.select_one_message_queue(last_broker) else {
+                break;
+            };
             if deadline.has_passed() {
                 last_error.get_or_insert_with(|| Error::RemotingTooMuchRequest {
                     reason: format!(
@@ -146,9 +166,10 @@ impl DefaultMQProducerImpl {
                 break;
             }
             let mut attempt_deadline = deadline;
-            if let (Some(cap), true) =
-                (self.config.send_msg_max_timeout_per_request, attempt < attempts)
-            {
+            if let (Some(cap), true) = (
+                self.config.send_msg_max_timeout_per_request,
+                attempt < attempts,
+            ) {
                 attempt_deadline = deadline.min(Deadline::after(cap));
             }
             brokers_sent.push(mq.broker_name().to_owned());
@@ -221,8 +242,9 @@ impl DefaultMQProducerImpl {
             .write()
             .entry(topic.to_owned())
             .or_insert_with(|| Arc::new(TopicPublishInfo::unknown()));
-        let default_topic =
-            RouteOf::DefaultTopic { queue_nums: self.config.send.default_topic_queue_nums };
+        let default_topic = RouteOf::DefaultTopic {
+            queue_nums: self.config.send.default_topic_queue_nums,
+        };
         let mut failure = None;
         for which in [RouteOf::Topic, default_topic] {
             match instance.update_topic_route_info(topic, which, deadline) {
@@ -247,7 +269,11 @@ impl DefaultMQProducerImpl {
     }
 
     fn topic_publish_info(&self, topic: &str) -> Option<Arc<TopicPublishInfo>> {
-        self.topic_publish_info_table.read().get(topic).filter(|info| info.ok()).cloned()
+        self.topic_publish_info_table
+            .read()
+            .get(topic)
+            .filter(|info| info.ok())
+            .cloned()
     }
 }
 
@@ -261,18 +287,27 @@ fn code_of(error: &Error) -> i32 {
         Error::RemotingTimeout { .. } | Error::RemotingTooMuchRequest { .. } => {
             client_error_code::ACCESS_BROKER_TIMEOUT
         }
-        Error::MQClient { code: Some(code), .. } => *code,
+        Error::MQClient {
+            code: Some(code), ..
+        } => *code,
         _ => client_error_code::BROKER_NOT_EXIST_EXCEPTION,
     }
 }
 
 impl MQProducerInner for DefaultMQProducerImpl {
     fn publish_topic_list(&self) -> Vec<String> {
-        self.topic_publish_info_table.read().keys().cloned().collect()
+        self.topic_publish_info_table
+            .read()
+            .keys()
+            .cloned()
+            .collect()
     }
 
     fn is_publish_topic_need_update(&self, topic: &str) -> bool {
-        self.topic_publish_info_table.read().get(topic).is_some_and(|info| !info.ok())
+        self.topic_publish_info_table
+            .read()
+            .get(topic)
+            .is_some_and(|info| !info.ok())
     }
 
     fn update_topic_publish_info(&self, topic: &str, info: &Arc<TopicPublishInfo>) {

@@ -38,7 +38,9 @@ pub(crate) fn create_uniq_id() -> String {
         MONTH_START.store(start, Ordering::Relaxed);
         MONTH_END.store(end, Ordering::Relaxed);
     }
-    let elapsed = now.saturating_sub(MONTH_START.load(Ordering::Relaxed)).max(0);
+    let elapsed = now
+        .saturating_sub(MONTH_START.load(Ordering::Relaxed))
+        .max(0);
     UniqKeyParts {
         ip: PROCESS.ip,
         process_id: PROCESS.id,
@@ -81,7 +83,10 @@ mod tests {
         let keys: HashSet<String> = (0..10_000).map(|_| create_uniq_id()).collect();
         assert_eq!(keys.len(), 10_000);
         assert!(keys.iter().all(|key| matches!(key.len(), 32 | 56)));
-        assert!(keys.iter().all(|key| key.bytes().all(|b| b.is_ascii_hexdigit())));
+        assert!(
+            keys.iter()
+                .all(|key| key.bytes().all(|b| b.is_ascii_hexdigit()))
+        );
     }
 
     #[test]
@@ -89,7 +94,10 @@ mod tests {
         const FEBRUARY_29_2024: i64 = 1_709_164_800_000;
         const FEBRUARY_1_2024: i64 = 1_706_745_600_000;
         const MARCH_1_2024: i64 = 1_709_251_200_000;
-        assert_eq!(month_around(FEBRUARY_29_2024), (FEBRUARY_1_2024, MARCH_1_2024));
+        assert_eq!(
+            month_around(FEBRUARY_29_2024),
+            (FEBRUARY_1_2024, MARCH_1_2024)
+        );
         assert_eq!(month_around(MARCH_1_2024).0, MARCH_1_2024);
         assert_eq!(month_around(MARCH_1_2024 - 1).0, FEBRUARY_1_2024);
     }

@@ -50,7 +50,8 @@ impl Prepared {
         let mut reconsume_times = None;
         let mut max_reconsume_times = None;
         if topic.starts_with(RETRY_GROUP_TOPIC_PREFIX) {
-            let mut number = |name: &str| properties.remove(name).and_then(|text| text.parse().ok());
+            let mut number =
+                |name: &str| properties.remove(name).and_then(|text| text.parse().ok());
             reconsume_times = number(property::RECONSUME_TIME);
             max_reconsume_times = number(property::MAX_RECONSUME_TIMES);
         }
@@ -80,7 +81,12 @@ impl Prepared {
             batch: Some(false),
             ..SendMessageRequestHeader::default()
         };
-        Ok(Self { topic, uniq_key, header, body })
+        Ok(Self {
+            topic,
+            uniq_key,
+            header,
+            body,
+        })
     }
 }
 
@@ -100,7 +106,10 @@ pub(crate) fn send_kernel(
     let Some(addr) = addr else {
         return Err(Error::client(
             client_error_code::BROKER_NOT_EXIST_EXCEPTION,
-            format!("broker {broker} has no master in the route of {}", message.topic),
+            format!(
+                "broker {broker} has no master in the route of {}",
+                message.topic
+            ),
         ));
     };
     let header = SendMessageRequestHeader {
@@ -108,15 +117,19 @@ pub(crate) fn send_kernel(
         broker_name: Some(broker.to_owned()),
         ..message.header.clone()
     };
-    let reply = instance.api().send_message(&addr, header, message.body.clone(), deadline)?;
+    let reply = instance
+        .api()
+        .send_message(&addr, header, message.body.clone(), deadline)?;
     Ok(SendResult::new(message.uniq_key.clone(), mq, reply))
 }
 
 /// Java `Validators#checkMessage`.
 fn check_message(message: &Message, max_message_size: usize) -> Result<()> {
     let topic = message.topic();
-    let refused =
-        |reason: String| Error::InvalidMessage { topic: topic.to_owned(), reason };
+    let refused = |reason: String| Error::InvalidMessage {
+        topic: topic.to_owned(),
+        reason,
+    };
     validators::check_topic(topic)
         .and_then(|()| validators::check_sendable(topic))
         .map_err(|error| refused(format!("topic: {error}")))?;

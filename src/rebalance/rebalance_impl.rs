@@ -66,7 +66,10 @@ impl<Q: WorkingQueue> RebalanceImpl<Q> {
             consumer_group,
             strategy,
             topic_subscribe_info: Mutex::new(HashMap::new()),
-            process_queues: Mutex::new(ProcessQueueTable { queues: BTreeMap::new(), closed: false }),
+            process_queues: Mutex::new(ProcessQueueTable {
+                queues: BTreeMap::new(),
+                closed: false,
+            }),
             turn: AtomicUsize::new(0),
         }
     }
@@ -86,13 +89,20 @@ impl<Q: WorkingQueue> RebalanceImpl<Q> {
     /// The queues that are worked on, sorted.
     pub(crate) fn process_queues(&self) -> Vec<(MessageQueue, Arc<Q>)> {
         let table = self.process_queues.lock();
-        table.queues.iter().map(|(mq, queue)| (mq.clone(), Arc::clone(queue))).collect()
+        table
+            .queues
+            .iter()
+            .map(|(mq, queue)| (mq.clone(), Arc::clone(queue)))
+            .collect()
     }
 
     /// Takes a queue out, if it is still this one.
     pub(crate) fn remove(&self, mq: &MessageQueue, queue: &Arc<Q>) -> bool {
         let mut table = self.process_queues.lock();
-        let is_same = table.queues.get(mq).is_some_and(|current| Arc::ptr_eq(current, queue));
+        let is_same = table
+            .queues
+            .get(mq)
+            .is_some_and(|current| Arc::ptr_eq(current, queue));
         if is_same {
             table.queues.remove(mq);
         }
@@ -127,7 +137,9 @@ impl<Q: WorkingQueue> RebalanceImpl<Q> {
         let members = self.members_by_topic(instance, undecided.iter().map(|(topic, _)| *topic));
         for (topic, mq_all) in undecided {
             let decided = match members.get(topic.as_str()) {
-                Some(Ok(cid_all)) => self.rebalance_by_topic(instance, topic, &mq_all, cid_all, hooks),
+                Some(Ok(cid_all)) => {
+                    self.rebalance_by_topic(instance, topic, &mq_all, cid_all, hooks)
+                }
                 Some(Err(error)) => Err(error.clone()),
                 None => continue,
             };
@@ -158,7 +170,9 @@ impl<Q: WorkingQueue> RebalanceImpl<Q> {
             let addr = find_broker_addr_by_topic(instance, topic, turn);
             if let Ok(addr) = &addr {
                 asked.entry(addr.clone()).or_insert_with(|| {
-                    instance.api().start_consumer_id_list(addr, &self.consumer_group)
+                    instance
+                        .api()
+                        .start_consumer_id_list(addr, &self.consumer_group)
                 });
             }
             addr_of.push((topic, addr));
@@ -166,14 +180,20 @@ impl<Q: WorkingQueue> RebalanceImpl<Q> {
         let answers: BTreeMap<String, Result<Vec<String>>> = asked
             .into_iter()
             .map(|(addr, call)| {
-                (addr, call.and_then(|call| MQClientApi::finish_consumer_id_list(call, deadline)))
+                (
+                    addr,
+                    call.and_then(|call| MQClientApi::finish_consumer_id_list(call, deadline)),
+                )
             })
             .collect();
         addr_of
             .into_iter()
             .map(|(topic, addr)| {
                 let answer = addr.and_then(|addr| {
-                    answers.get(&addr).cloned().unwrap_or_else(|| Ok(Vec::new()))
+                    answers
+                        .get(&addr)
+                        .cloned()
+                        .unwrap_or_else(|| Ok(Vec::new()))
                 });
                 (topic, answer)
             })
@@ -222,14 +242,21 @@ impl<Q: WorkingQueue> RebalanceImpl<Q> {
         shared: bool,
         hooks: &H,
     ) -> bool {
-        let working: BTreeMap<MessageQueue, Arc<Q>> =
-            self.process_queues().into_iter().filter(|(mq, _)| mq.topic() == topic).collect();
-        let states: Vec<_> =
-            working.iter().map(|(mq, queue)| (mq.clone(), queue.working_state())).collect();
+        let working: BTreeMap<MessageQueue, Arc<Q>> = self
+            .process_queues()
+            .into_iter()
+            .filter(|(mq, _)| mq.topic() == topic)
+            .collect();
+        let states: Vec<_> = working
+            .iter()
+            .map(|(mq, queue)| (mq.clone(), queue.working_state()))
+            .collect();
         let plan = rebalance_plan(&states, allocated);
         let mut changed = false;
         for (mq, reason) in plan.drop {
-            let Some(queue) = working.get(&mq) else { continue };
+            let Some(queue) = working.get(&mq) else {
+                continue;
+            };
             if hooks.remove_unnecessary_message_queue(&mq, queue) {
                 changed |= self.remove(&mq, queue);
                 log::info!("group {}: gave up {mq} ({reason:?})", self.consumer_group);
@@ -299,9 +326,18 @@ fn find_broker_addr_by_topic(
         )
     };
     let route = instance.routes().route(topic).ok_or_else(not_found)?;
-    let brokers: Vec<_> =
-        route.broker_datas.iter().filter(|broker| !broker.broker_addrs.is_empty()).collect();
-    let chosen = brokers.get(turn % brokers.len().max(1)).ok_or_else(not_found)?;
+    let brokers: Vec<_> = route
+        .broker_datas
+        .iter()
+        .filter(|broker| !broker.broker_addrs.is_empty())
+        .collect();
+    let chosen = brokers
+        .get(turn % brokers.len().max(1))
+        .ok_or_else(not_found)?;
     let addrs = &chosen.broker_addrs;
-    addrs.get(&MASTER_ID).or_else(|| addrs.values().next()).cloned().ok_or_else(not_found)
+    addrs
+        .get(&MASTER_ID)
+        .or_else(|| addrs.values().next())
+        .cloned()
+        .ok_or_else(not_found)
 }

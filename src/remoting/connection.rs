@@ -53,7 +53,11 @@ struct Outbound {
 
 enum Phase {
     Resolving,
-    Connecting { stream: Arc<TcpStream>, rest: VecDeque<SocketAddr>, timer: TimerKey },
+    Connecting {
+        stream: Arc<TcpStream>,
+        rest: VecDeque<SocketAddr>,
+        timer: TimerKey,
+    },
     Open(Arc<TcpStream>),
     Closed(Error),
 }
@@ -84,8 +88,14 @@ impl Connection {
             event_loop,
             handler,
             responses: ResponseTable::new(),
-            outbound: Mutex::new(Outbound { phase: Phase::Resolving, queued: BytesMut::new() }),
-            reader: Mutex::new(Reader { decoder: FrameDecoder::default(), chunk: Vec::new() }),
+            outbound: Mutex::new(Outbound {
+                phase: Phase::Resolving,
+                queued: BytesMut::new(),
+            }),
+            reader: Mutex::new(Reader {
+                decoder: FrameDecoder::default(),
+                chunk: Vec::new(),
+            }),
         })
     }
 
@@ -113,12 +123,13 @@ impl Connection {
             return;
         }
         let this = Arc::clone(self);
-        let lookup = self.event_loop.resolver.execute(move || {
-            match this.addr.to_socket_addrs() {
+        let lookup = self
+            .event_loop
+            .resolver
+            .execute(move || match this.addr.to_socket_addrs() {
                 Ok(found) => this.connect(found.collect(), "the name has no address"),
                 Err(error) => this.fail_connect(&format!("the name cannot be resolved: {error}")),
-            }
-        });
+            });
         if lookup.is_err() {
             self.fail_connect("the client is shut down");
         }
@@ -147,7 +158,11 @@ impl Connection {
                 self.fail_connect(&error.to_string());
                 return;
             }
-            outbound.phase = Phase::Connecting { stream: Arc::new(stream), rest: addrs, timer };
+            outbound.phase = Phase::Connecting {
+                stream: Arc::new(stream),
+                rest: addrs,
+                timer,
+            };
             drop(outbound);
             self.event_loop.add_timer(timer);
             return;
@@ -233,7 +248,9 @@ impl Connection {
             }
             self.event_loop.cancel_timer(&timer);
         }
-        let Phase::Open(stream) = &outbound.phase else { return };
+        let Phase::Open(stream) = &outbound.phase else {
+            return;
+        };
         let stream = Arc::clone(stream);
         let written = write_until_blocked(&stream, &outbound.queued);
         match written {
@@ -267,7 +284,10 @@ impl Connection {
     pub(super) fn on_timer(self: &Arc<Self>, timer: Timer) {
         match timer {
             Timer::Connect => {
-                self.next_address(&format!("no answer within {} ms", self.connect_timeout.as_millis()));
+                self.next_address(&format!(
+                    "no answer within {} ms",
+                    self.connect_timeout.as_millis()
+                ));
             }
             Timer::Call(opaque) => {
                 if let Some(waiter) = self.responses.take(opaque) {
@@ -304,7 +324,9 @@ impl Connection {
                         return ReadProgress::Drained;
                     }
                 }
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return ReadProgress::Drained,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    return ReadProgress::Drained;
+                }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => {
                     drop(reader);
@@ -375,7 +397,11 @@ impl Connection {
         } else {
             error.to_string()
         };
-        Error::RemotingSendRequest { addr: self.addr.to_string(), reason, written: true }
+        Error::RemotingSendRequest {
+            addr: self.addr.to_string(),
+            reason,
+            written: true,
+        }
     }
 }
 

@@ -78,7 +78,10 @@ impl EventLoop {
         });
         let of_thread = Arc::clone(&shared);
         let thread = thread::spawn(name, move || run(poll, &of_thread))?;
-        Ok(Self { shared, thread: Mutex::new(Some(thread)) })
+        Ok(Self {
+            shared,
+            thread: Mutex::new(Some(thread)),
+        })
     }
 
     pub(super) fn shared(&self) -> &Arc<Shared> {
@@ -121,8 +124,11 @@ impl Shared {
             return Err(io::Error::other("the client is shut down"));
         }
         let token = connection.token();
-        self.connections.lock().insert(token, Arc::clone(connection));
-        self.registry.register(stream, token, Interest::READABLE | Interest::WRITABLE)
+        self.connections
+            .lock()
+            .insert(token, Arc::clone(connection));
+        self.registry
+            .register(stream, token, Interest::READABLE | Interest::WRITABLE)
     }
 
     pub(super) fn forget(&self, token: Token) {
@@ -198,7 +204,9 @@ fn run(mut poll: Poll, shared: &Shared) {
         }
         let mut readable = std::mem::take(&mut unfinished);
         for event in &events {
-            let Some(connection) = shared.connection(event.token()) else { continue };
+            let Some(connection) = shared.connection(event.token()) else {
+                continue;
+            };
             if event.is_writable() {
                 connection.on_writable();
             }
@@ -208,7 +216,9 @@ fn run(mut poll: Poll, shared: &Shared) {
             }
         }
         for token in readable {
-            let Some(connection) = shared.connection(token) else { continue };
+            let Some(connection) = shared.connection(token) else {
+                continue;
+            };
             if connection.on_readable() == ReadProgress::More {
                 unfinished.push(token);
             }

@@ -90,21 +90,32 @@ impl MioRemotingClient {
 
     /// Sends a request and returns at once, so that calls to several servers can be under way side
     /// by side.
-    pub(crate) fn start_call(&self, addr: &str, mut request: RemotingCommand) -> Result<PendingCall> {
+    pub(crate) fn start_call(
+        &self,
+        addr: &str,
+        mut request: RemotingCommand,
+    ) -> Result<PendingCall> {
         let started = now();
         let opaque = self.inner.event_loop.shared().next_opaque();
         request.opaque = opaque;
         let frame = encode(addr, &request)?;
         let connection = self.inner.connection(addr);
         let future = ResponseFuture::new();
-        connection.responses().insert(opaque, Waiter::Future(future.clone()));
+        connection
+            .responses()
+            .insert(opaque, Waiter::Future(future.clone()));
         if let Err(error) = connection.submit(&frame) {
             // Without the entry the end of the connection has completed the future already.
             if connection.responses().take(opaque).is_some() {
                 return Err(error);
             }
         }
-        Ok(PendingCall { connection, opaque, future, started })
+        Ok(PendingCall {
+            connection,
+            opaque,
+            future,
+            started,
+        })
     }
 
     /// Sends a request and runs `callback` with the outcome, exactly once, on the executor.
@@ -162,24 +173,28 @@ impl MioRemotingClient {
         );
         for _ in 0..servers.len() {
             let chosen = self.inner.chosen_name_server.load(Ordering::Relaxed);
-            let Some(addr) = servers.get(chosen % servers.len()) else { break };
-            match self.invoke_sync(addr, request.clone(), deadline.min(Deadline::after(timeout_each))) {
+            let Some(addr) = servers.get(chosen % servers.len()) else {
+                break;
+            };
+            match self.invoke_sync(
+                addr,
+                request.clone(),
+                deadline.min(Deadline::after(timeout_each)),
+            ) {
                 Ok(reply) => return Ok(reply),
                 Err(error) => {
                     log::warn!("name server {addr}: {error}");
                     last = error;
                 }
             }
-            self.inner.chosen_name_server.store((chosen + 1) % servers.len(), Ordering::Relaxed);
+            self.inner
+                .chosen_name_server
+                .store((chosen + 1) % servers.len(), Ordering::Relaxed);
             if deadline.has_passed() {
                 break;
             }
         }
         Err(last)
-    }
-
-    pub(crate) fn name_servers(&self) -> &[String] {
-        &self.inner.name_servers
     }
 
     /// Closes all connections; their pending calls fail.
@@ -197,16 +212,19 @@ impl MioRemotingClient {
 
 fn encode(addr: &str, request: &RemotingCommand) -> Result<BytesMut> {
     let mut frame = BytesMut::new();
-    request.encode(&mut frame).map_err(|error| Error::command(addr, error))?;
+    request
+        .encode(&mut frame)
+        .map_err(|error| Error::command(addr, error))?;
     Ok(frame)
 }
 
 /// The event loop ends calls without knowing when they began.
 fn with_waited(error: Error, started: std::time::Instant) -> Error {
     match error {
-        Error::RemotingTimeout { addr, timeout } if timeout.is_zero() => {
-            Error::RemotingTimeout { addr, timeout: now().saturating_duration_since(started) }
-        }
+        Error::RemotingTimeout { addr, timeout } if timeout.is_zero() => Error::RemotingTimeout {
+            addr,
+            timeout: now().saturating_duration_since(started),
+        },
         other => other,
     }
 }
@@ -242,11 +260,16 @@ impl ConnectionHandler for Inner {
                 Some(processor) => processor.process_request(connection.addr(), request),
                 None => Some(not_supported(&request)),
             };
-            let Some(mut answer) = answer.filter(|_| !oneway) else { return };
+            let Some(mut answer) = answer.filter(|_| !oneway) else {
+                return;
+            };
             answer.opaque = opaque;
             let sent = encode(connection.addr(), &answer).and_then(|f| connection.submit(&f));
             if let Err(error) = sent {
-                log::warn!("the answer to request {code} of {} is lost: {error}", connection.addr());
+                log::warn!(
+                    "the answer to request {code} of {} is lost: {error}",
+                    connection.addr()
+                );
             }
         });
         if served.is_err() {
@@ -264,7 +287,10 @@ impl ConnectionHandler for Inner {
     fn on_close(&self, connection: &Arc<Connection>, error: &Error) {
         log::debug!("connection to {} ended: {error}", connection.addr());
         let mut table = self.channel_table.lock();
-        if table.get(connection.addr()).is_some_and(|current| Arc::ptr_eq(current, connection)) {
+        if table
+            .get(connection.addr())
+            .is_some_and(|current| Arc::ptr_eq(current, connection))
+        {
             table.remove(connection.addr());
         }
         drop(table);
@@ -277,7 +303,11 @@ impl ConnectionHandler for Inner {
 /// The answer to a request whose code nobody serves.
 pub(super) fn not_supported(request: &RemotingCommand) -> RemotingCommand {
     let remark = format!("request type {} not supported", request.code);
-    RemotingCommand::response(request, response_code::REQUEST_CODE_NOT_SUPPORTED, Some(remark))
+    RemotingCommand::response(
+        request,
+        response_code::REQUEST_CODE_NOT_SUPPORTED,
+        Some(remark),
+    )
 }
 
 /// A call under way. Dropping it gives the call up.
@@ -297,8 +327,13 @@ impl PendingCall {
     /// Waits for the reply, at most until `deadline`. A reply of any code is `Ok`.
     pub(crate) fn wait(self, deadline: Deadline) -> Result<RemotingCommand> {
         let grace = Deadline::after(deadline.remaining().saturating_add(HAND_OVER));
-        let outcome =
-            wait_or_withdraw(self.connection.responses(), self.opaque, &self.future, deadline, grace);
+        let outcome = wait_or_withdraw(
+            self.connection.responses(),
+            self.opaque,
+            &self.future,
+            deadline,
+            grace,
+        );
         outcome.unwrap_or_else(|| {
             Err(Error::RemotingTimeout {
                 addr: self.connection.addr().to_owned(),

@@ -46,7 +46,10 @@ struct Slot<T> {
 
 impl<T> ResponseFuture<T> {
     pub(crate) fn new() -> Self {
-        Self(Arc::new(Slot { outcome: Mutex::new(None), ready: Condvar::new() }))
+        Self(Arc::new(Slot {
+            outcome: Mutex::new(None),
+            ready: Condvar::new(),
+        }))
     }
 
     fn set(&self, outcome: Result<T>) {
@@ -91,7 +94,9 @@ pub(crate) struct ResponseTable<T> {
 
 impl<T> ResponseTable<T> {
     pub(crate) fn new() -> Self {
-        Self { pending: Mutex::new(HashMap::new()) }
+        Self {
+            pending: Mutex::new(HashMap::new()),
+        }
     }
 
     pub(crate) fn insert(&self, opaque: i32, waiter: Waiter<T>) {
@@ -105,7 +110,11 @@ impl<T> ResponseTable<T> {
 
     /// Takes all.
     pub(crate) fn drain(&self) -> Vec<Waiter<T>> {
-        self.pending.lock().drain().map(|(_, waiter)| waiter).collect()
+        self.pending
+            .lock()
+            .drain()
+            .map(|(_, waiter)| waiter)
+            .collect()
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -115,7 +124,9 @@ impl<T> ResponseTable<T> {
 
 impl<T> fmt::Debug for ResponseTable<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ResponseTable").field("pending", &self.len()).finish()
+        f.debug_struct("ResponseTable")
+            .field("pending", &self.len())
+            .finish()
     }
 }
 
@@ -158,7 +169,10 @@ mod tests {
         })
         .unwrap();
         let deadline = Deadline::after(Duration::from_secs(30));
-        assert_eq!(wait_or_withdraw(&table, 7, &future, deadline, deadline), Some(Ok("reply")));
+        assert_eq!(
+            wait_or_withdraw(&table, 7, &future, deadline, deadline),
+            Some(Ok("reply"))
+        );
         assert!(handle.join_until(deadline));
         assert_eq!(table.len(), 0);
     }

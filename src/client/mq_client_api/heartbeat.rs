@@ -37,7 +37,9 @@ impl MQClientApi {
 
     /// Begins to ask a broker for the members of a group.
     pub(crate) fn start_consumer_id_list(&self, addr: &str, group: &str) -> Result<PendingCall> {
-        let header = GetConsumerListByGroupRequestHeader { consumer_group: group.to_owned() };
+        let header = GetConsumerListByGroupRequestHeader {
+            consumer_group: group.to_owned(),
+        };
         let request = RemotingCommand::request(request_code::GET_CONSUMER_LIST_BY_GROUP, &header);
         self.remoting.start_call(addr, request)
     }

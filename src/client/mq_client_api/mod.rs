@@ -41,7 +41,11 @@ impl MQClientApi {
 
 /// The reply itself if its code is success, else the broker's error.
 fn expect_success(addr: &str, reply: RemotingCommand) -> Result<RemotingCommand> {
-    if reply.code == response_code::SUCCESS { Ok(reply) } else { Err(refusal(addr, reply)) }
+    if reply.code == response_code::SUCCESS {
+        Ok(reply)
+    } else {
+        Err(refusal(addr, reply))
+    }
 }
 
 fn refusal(addr: &str, reply: RemotingCommand) -> Error {
@@ -53,5 +57,7 @@ fn refusal(addr: &str, reply: RemotingCommand) -> Error {
 }
 
 fn header_of<H: CommandCustomHeader>(addr: &str, reply: &RemotingCommand) -> Result<H> {
-    reply.decode_header().map_err(|error| Error::command(addr, error))
+    reply
+        .decode_header()
+        .map_err(|error| Error::command(addr, error))
 }

@@ -43,14 +43,18 @@ impl MQClientApi {
             broker_name: at.broker_name(),
         };
         let request = RemotingCommand::request(request_code::QUERY_CONSUMER_OFFSET, &header);
-        let not_found = Error::OffsetNotFound { group: group.to_owned(), mq: at.mq.clone() };
+        let not_found = Error::OffsetNotFound {
+            group: group.to_owned(),
+            mq: at.mq.clone(),
+        };
         let addr = at.addr.to_owned();
-        self.remoting.invoke_async(at.addr, request, deadline, move |outcome| {
-            callback(outcome.and_then(|reply| match reply.code {
-                response_code::QUERY_NOT_FOUND => Err(not_found),
-                _ => offset_in(&addr, reply),
-            }));
-        });
+        self.remoting
+            .invoke_async(at.addr, request, deadline, move |outcome| {
+                callback(outcome.and_then(|reply| match reply.code {
+                    response_code::QUERY_NOT_FOUND => Err(not_found),
+                    _ => offset_in(&addr, reply),
+                }));
+            });
     }
 
     /// The offset after the queue's last message.
@@ -66,7 +70,13 @@ impl MQClientApi {
             committed: None,
             broker_name: at.broker_name(),
         };
-        self.offset_async(at.addr, request_code::GET_MAX_OFFSET, &header, deadline, callback);
+        self.offset_async(
+            at.addr,
+            request_code::GET_MAX_OFFSET,
+            &header,
+            deadline,
+            callback,
+        );
     }
 
     /// The first offset stored at or after a time in milliseconds since 1970.
@@ -98,9 +108,10 @@ impl MQClientApi {
     ) {
         let request = RemotingCommand::request(code, header);
         let from = addr.to_owned();
-        self.remoting.invoke_async(addr, request, deadline, move |outcome| {
-            callback(outcome.and_then(|reply| offset_in(&from, reply)));
-        });
+        self.remoting
+            .invoke_async(addr, request, deadline, move |outcome| {
+                callback(outcome.and_then(|reply| offset_in(&from, reply)));
+            });
     }
 
     /// Stores the group's offset, without an answer.
@@ -110,7 +121,8 @@ impl MQClientApi {
         group: &str,
         offset: i64,
     ) -> Result<()> {
-        self.remoting.invoke_oneway(at.addr, update_request(at, group, offset))
+        self.remoting
+            .invoke_oneway(at.addr, update_request(at, group, offset))
     }
 
     /// Begins to store the group's offset with an answer.
@@ -120,7 +132,8 @@ impl MQClientApi {
         group: &str,
         offset: i64,
     ) -> Result<PendingCall> {
-        self.remoting.start_call(at.addr, update_request(at, group, offset))
+        self.remoting
+            .start_call(at.addr, update_request(at, group, offset))
     }
 }
 

@@ -27,18 +27,19 @@ impl MQClientApi {
     ) {
         let request = RemotingCommand::request(request_code::PULL_MESSAGE, header);
         let from = addr.to_owned();
-        self.remoting.invoke_async(addr, request, deadline, move |outcome| {
-            callback(outcome.and_then(|reply| match reply.code {
-                response_code::SUCCESS
-                | response_code::PULL_NOT_FOUND
-                | response_code::PULL_RETRY_IMMEDIATELY
-                | response_code::PULL_OFFSET_MOVED => Ok(PullReply {
-                    code: reply.code,
-                    header: header_of(&from, &reply)?,
-                    body: reply.body.unwrap_or_default(),
-                }),
-                _ => Err(refusal(&from, reply)),
-            }));
-        });
+        self.remoting
+            .invoke_async(addr, request, deadline, move |outcome| {
+                callback(outcome.and_then(|reply| match reply.code {
+                    response_code::SUCCESS
+                    | response_code::PULL_NOT_FOUND
+                    | response_code::PULL_RETRY_IMMEDIATELY
+                    | response_code::PULL_OFFSET_MOVED => Ok(PullReply {
+                        code: reply.code,
+                        header: header_of(&from, &reply)?,
+                        body: reply.body.unwrap_or_default(),
+                    }),
+                    _ => Err(refusal(&from, reply)),
+                }));
+            });
     }
 }

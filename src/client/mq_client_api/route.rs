@@ -15,10 +15,14 @@ impl MQClientApi {
         deadline: Deadline,
     ) -> Result<Option<TopicRouteData>> {
         const NAME_SERVER: &str = "the name server";
-        let header =
-            GetRouteInfoRequestHeader { topic: topic.to_owned(), accept_standard_json_only: None };
+        let header = GetRouteInfoRequestHeader {
+            topic: topic.to_owned(),
+            accept_standard_json_only: None,
+        };
         let request = RemotingCommand::request(request_code::GET_ROUTEINFO_BY_TOPIC, &header);
-        let reply = self.remoting.invoke_name_server(&request, self.timeout, deadline)?;
+        let reply = self
+            .remoting
+            .invoke_name_server(&request, self.timeout, deadline)?;
         match reply.code {
             response_code::SUCCESS => TopicRouteData::from_command(&reply)
                 .map(Some)

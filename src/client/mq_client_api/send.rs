@@ -1,6 +1,7 @@
 use bytes::Bytes;
 use rocketmq_protocol::header::{
-    ConsumerSendMsgBackRequestHeader, SendMessageRequestHeader, SendMessageRequestHeaderV2, SendMessageResponseHeader,
+    ConsumerSendMsgBackRequestHeader, SendMessageRequestHeader, SendMessageRequestHeaderV2,
+    SendMessageResponseHeader,
 };
 use rocketmq_protocol::{RemotingCommand, request_code, response_code};
 
@@ -28,7 +29,8 @@ impl MQClientApi {
         deadline: Deadline,
     ) -> Result<SendReply> {
         let header = SendMessageRequestHeaderV2(header);
-        let request = RemotingCommand::request(request_code::SEND_MESSAGE_V2, &header).with_body(body);
+        let request =
+            RemotingCommand::request(request_code::SEND_MESSAGE_V2, &header).with_body(body);
         let reply = self.remoting.invoke_sync(addr, request, deadline)?;
         match reply.code {
             response_code::SUCCESS

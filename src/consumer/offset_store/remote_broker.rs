@@ -15,7 +15,10 @@ pub(crate) struct RemoteBrokerOffsetStore {
 
 impl RemoteBrokerOffsetStore {
     pub(crate) fn new(group: String) -> Self {
-        Self { group, table: OffsetTable::new() }
+        Self {
+            group,
+            table: OffsetTable::new(),
+        }
     }
 
     /// Asks the broker for the group's offset of a queue; `callback` runs once.
@@ -29,7 +32,9 @@ impl RemoteBrokerOffsetStore {
         match broker_of(instance, mq) {
             Ok(addr) => {
                 let at = QueueAt { addr: &addr, mq };
-                instance.api().query_consumer_offset_async(at, &self.group, deadline, callback);
+                instance
+                    .api()
+                    .query_consumer_offset_async(at, &self.group, deadline, callback);
             }
             Err(error) => callback(Err(error)),
         }
@@ -44,13 +49,23 @@ impl RemoteBrokerOffsetStore {
 
     /// Sends one offset, without waiting for an answer (as Java does). A loss is made good by the
     /// next round, or costs a second delivery.
-    pub(crate) fn persist_oneway(&self, instance: &MQClientInstance, mq: &MessageQueue, offset: i64) {
+    pub(crate) fn persist_oneway(
+        &self,
+        instance: &MQClientInstance,
+        mq: &MessageQueue,
+        offset: i64,
+    ) {
         let sent = broker_of(instance, mq).and_then(|addr| {
             let at = QueueAt { addr: &addr, mq };
-            instance.api().update_consumer_offset_oneway(at, &self.group, offset)
+            instance
+                .api()
+                .update_consumer_offset_oneway(at, &self.group, offset)
         });
         if let Err(error) = sent {
-            log::warn!("group {}: offset {offset} of {mq} is not saved: {error}", self.group);
+            log::warn!(
+                "group {}: offset {offset} of {mq} is not saved: {error}",
+                self.group
+            );
         }
     }
 
@@ -63,8 +78,11 @@ impl RemoteBrokerOffsetStore {
         deadline: Deadline,
     ) -> Result<()> {
         let addr = broker_of(instance, mq)?;
-        let call =
-            instance.api().start_update_consumer_offset(QueueAt { addr: &addr, mq }, &self.group, offset)?;
+        let call = instance.api().start_update_consumer_offset(
+            QueueAt { addr: &addr, mq },
+            &self.group,
+            offset,
+        )?;
         MQClientApi::finish(call, deadline)
     }
 
@@ -82,8 +100,13 @@ impl RemoteBrokerOffsetStore {
             .into_iter()
             .map(|(mq, offset)| {
                 let call = broker_of(instance, &mq).and_then(|addr| {
-                    let at = QueueAt { addr: &addr, mq: &mq };
-                    instance.api().start_update_consumer_offset(at, &self.group, offset)
+                    let at = QueueAt {
+                        addr: &addr,
+                        mq: &mq,
+                    };
+                    instance
+                        .api()
+                        .start_update_consumer_offset(at, &self.group, offset)
                 });
                 (mq, call)
             })
@@ -93,7 +116,10 @@ impl RemoteBrokerOffsetStore {
             match call.and_then(|call| MQClientApi::finish(call, deadline)) {
                 Ok(()) => saved += 1,
                 Err(error) => {
-                    log::warn!("group {}: the offset of {mq} is not saved: {error}", self.group);
+                    log::warn!(
+                        "group {}: the offset of {mq} is not saved: {error}",
+                        self.group
+                    );
                 }
             }
         }
