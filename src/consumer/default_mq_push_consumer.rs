@@ -39,7 +39,7 @@ use crate::sync::{Arc, Deadline, system_time_millis};
 /// use rocketmq_embedded::Cluster;
 ///
 /// let cluster = Cluster::builder().start()?;
-/// cluster.create_topic("Orders", 4);
+/// cluster.create_topic("Orders", 4)?;
 /// let (sender, received) = mpsc::channel();
 /// let consumer = DefaultMQPushConsumer::builder("billing")
 ///     .namesrv_addr(&cluster.namesrv_addr())

@@ -32,7 +32,7 @@ use crate::sync::{Arc, Deadline};
 /// use rocketmq_embedded::Cluster;
 ///
 /// let cluster = Cluster::builder().start()?;
-/// cluster.create_topic("Orders", 4);
+/// cluster.create_topic("Orders", 4)?;
 /// let producer = DefaultMQProducer::builder("shop").namesrv_addr(&cluster.namesrv_addr()).build()?;
 /// producer.start()?;
 /// let result = producer.send(&Message::new("Orders", "one book").with_tags("Books"))?;
