@@ -6,6 +6,7 @@ mod broker_address_table;
 mod client_remoting_processor;
 mod group_registry;
 mod heartbeat;
+mod mq_admin;
 mod mq_client_api;
 mod mq_client_instance;
 mod mq_client_manager;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rocketmq_protocol::mix_all::AUTO_CREATE_TOPIC_KEY_TOPIC;
-use rocketmq_protocol::{Message, validators};
+use rocketmq_protocol::{Message, MessageQueue, validators};
 
 use super::default_mq_producer_impl::{
     DEFAULT_RETRY_RESPONSE_CODES, DefaultMQProducerImpl, ProducerConfig,
@@ -123,6 +123,73 @@ impl DefaultMQProducer {
     /// As [`send`](Self::send).
     pub fn send_with_timeout(&self, message: &Message, timeout: Duration) -> Result<SendResult> {
         self.guard.inner.send(message, timeout)
+    }
+
+    /// Creates a topic with `queue_num` queues on each broker that has the topic `key`, TBW102 for
+    /// all of a cluster. Name servers learn of it within moments.
+    ///
+    /// # Blocking
+    /// At most 6 s.
+    ///
+    /// # Errors
+    /// [`InvalidConfig`](crate::Error::InvalidConfig) for a bad name or number;
+    /// [`MQClient`](crate::Error::MQClient) when no broker has created it, with the reason of the
+    /// last one as its source.
+    ///
+    /// # Java
+    /// `MQAdmin#createTopic`
+    pub fn create_topic(&self, key: &str, topic: &str, queue_num: i32) -> Result<()> {
+        let mut problems = Vec::new();
+        if let Err(error) = validators::check_topic(topic) {
+            problems.push(format!("topic {topic:?}: {error}"));
+        }
+        if queue_num < 1 {
+            problems.push(format!("queue_num is {queue_num}, the least is 1"));
+        }
+        client_config::reject(problems)?;
+        self.guard.inner.instance()?.create_topic(key, topic, queue_num)
+    }
+
+    /// The queues of a topic that can be written, sorted by broker name and id.
+    ///
+    /// # Blocking
+    /// At most `mq_client_api_timeout` for each name server, 6 s in all.
+    ///
+    /// # Errors
+    /// [`MQClient`](crate::Error::MQClient) when the name server knows no such queue.
+    ///
+    /// # Java
+    /// `MQProducer#fetchPublishMessageQueues`
+    pub fn fetch_publish_message_queues(&self, topic: &str) -> Result<Vec<MessageQueue>> {
+        self.guard.inner.instance()?.fetch_publish_message_queues(topic)
+    }
+
+    /// The offset after a queue's last message. A queue that does not exist has 0.
+    ///
+    /// # Blocking
+    /// At most 6 s.
+    ///
+    /// # Errors
+    /// The queue's broker is in no route, or does not answer.
+    ///
+    /// # Java
+    /// `MQAdmin#maxOffset`
+    pub fn max_offset(&self, mq: &MessageQueue) -> Result<i64> {
+        self.guard.inner.instance()?.max_offset(mq)
+    }
+
+    /// A queue's smallest offset. A queue that does not exist has 0.
+    ///
+    /// # Blocking
+    /// At most 6 s.
+    ///
+    /// # Errors
+    /// The queue's broker is in no route, or does not answer.
+    ///
+    /// # Java
+    /// `MQAdmin#minOffset`
+    pub fn min_offset(&self, mq: &MessageQueue) -> Result<i64> {
+        self.guard.inner.instance()?.min_offset(mq)
     }
 
     /// Ends the producer for good: it leaves its group, and the last client of an instance stops the

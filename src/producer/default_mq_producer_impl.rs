@@ -129,11 +129,11 @@ impl DefaultMQProducerImpl {
         }
     }
 
-    fn instance(&self) -> Result<Arc<MQClientInstance>> {
+    pub(super) fn instance(&self) -> Result<Arc<MQClientInstance>> {
         let membership = self.membership.lock();
         match membership.as_ref() {
             Some(membership) if self.state.is_running() => Ok(Arc::clone(membership.instance())),
-            _ => Err(self.wrong_state("sending with", self.state.get())),
+            _ => Err(self.wrong_state("using", self.state.get())),
         }
     }
 

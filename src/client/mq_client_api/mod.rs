@@ -1,5 +1,6 @@
 //! Typed requests, one file a family (Java `MQClientAPIImpl`).
 
+mod admin;
 mod heartbeat;
 mod offset;
 mod pull;

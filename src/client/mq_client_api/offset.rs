@@ -1,5 +1,5 @@
 use rocketmq_protocol::header::{
-    CommandCustomHeader, GetMaxOffsetRequestHeader, OffsetResponseHeader,
+    GetMaxOffsetRequestHeader, GetMinOffsetRequestHeader, OffsetResponseHeader,
     QueryConsumerOffsetRequestHeader, SearchOffsetRequestHeader, UpdateConsumerOffsetRequestHeader,
 };
 use rocketmq_protocol::{MessageQueue, RemotingCommand, request_code, response_code};
@@ -64,19 +64,24 @@ impl MQClientApi {
         deadline: Deadline,
         callback: impl FnOnce(Result<i64>) + Send + 'static,
     ) {
-        let header = GetMaxOffsetRequestHeader {
+        self.offset_async(at.addr, max_offset_request(at), deadline, callback);
+    }
+
+    /// [`max_offset_async`](Self::max_offset_async), waiting for the answer.
+    pub(crate) fn max_offset(&self, at: QueueAt<'_>, deadline: Deadline) -> Result<i64> {
+        let reply = self.remoting.invoke_sync(at.addr, max_offset_request(at), deadline)?;
+        offset_in(at.addr, reply)
+    }
+
+    /// The queue's smallest offset.
+    pub(crate) fn min_offset(&self, at: QueueAt<'_>, deadline: Deadline) -> Result<i64> {
+        let header = GetMinOffsetRequestHeader {
             topic: at.topic(),
             queue_id: at.mq.queue_id(),
-            committed: None,
             broker_name: at.broker_name(),
         };
-        self.offset_async(
-            at.addr,
-            request_code::GET_MAX_OFFSET,
-            &header,
-            deadline,
-            callback,
-        );
+        let request = RemotingCommand::request(request_code::GET_MIN_OFFSET, &header);
+        offset_in(at.addr, self.remoting.invoke_sync(at.addr, request, deadline)?)
     }
 
     /// The first offset stored at or after a time in milliseconds since 1970.
@@ -94,19 +99,17 @@ impl MQClientApi {
             boundary_type: Some("LOWER".to_owned()),
             broker_name: at.broker_name(),
         };
-        let code = request_code::SEARCH_OFFSET_BY_TIMESTAMP;
-        self.offset_async(at.addr, code, &header, deadline, callback);
+        let request = RemotingCommand::request(request_code::SEARCH_OFFSET_BY_TIMESTAMP, &header);
+        self.offset_async(at.addr, request, deadline, callback);
     }
 
     fn offset_async(
         &self,
         addr: &str,
-        code: i32,
-        header: &impl CommandCustomHeader,
+        request: RemotingCommand,
         deadline: Deadline,
         callback: impl FnOnce(Result<i64>) + Send + 'static,
     ) {
-        let request = RemotingCommand::request(code, header);
         let from = addr.to_owned();
         self.remoting
             .invoke_async(addr, request, deadline, move |outcome| {
@@ -135,6 +138,16 @@ impl MQClientApi {
         self.remoting
             .start_call(at.addr, update_request(at, group, offset))
     }
+}
+
+fn max_offset_request(at: QueueAt<'_>) -> RemotingCommand {
+    let header = GetMaxOffsetRequestHeader {
+        topic: at.topic(),
+        queue_id: at.mq.queue_id(),
+        committed: None,
+        broker_name: at.broker_name(),
+    };
+    RemotingCommand::request(request_code::GET_MAX_OFFSET, &header)
 }
 
 fn update_request(at: QueueAt<'_>, group: &str, offset: i64) -> RemotingCommand {

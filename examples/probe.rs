@@ -1,0 +1,222 @@
+//! The client as one side of an interoperability check, with the words of
+//! `tests/real-cluster/Probe.java`: `produce` or `consume`, then options as `key=value`. It writes
+//! one JSON object a line.
+//!
+//! ```text
+//! cargo run --release --example probe -- produce ns=127.0.0.1:9876 topic=T8 n=10 tag=A
+//! cargo run --release --example probe -- consume ns=127.0.0.1:9876 topic=T8 group=g n=10 ms=10000
+//! ```
+#![allow(
+    clippy::disallowed_types,
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    reason = "a program, not the library"
+)]
+
+use std::collections::HashMap;
+use std::error::Error;
+use std::io::Read;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+
+use rocketmq_blocking::rebalance::{
+    AllocateMessageQueueAveragely, AllocateMessageQueueAveragelyByCircle,
+    AllocateMessageQueueConsistentHash,
+};
+use rocketmq_blocking::{
+    ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus, ConsumeFromWhere, DefaultMQProducer,
+    DefaultMQPushConsumer, Message, MessageExt, MessageQueue,
+};
+use serde_json::{Value, json};
+
+fn main() -> ExitCode {
+    env_logger::init();
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            say(&json!({ "error": error.to_string() }));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<(), Box<dyn Error>> {
+    let mut words = std::env::args().skip(1);
+    let verb = words.next().ok_or("a verb is missing: produce or consume")?;
+    let mut options = Options(HashMap::new());
+    for word in words {
+        let (key, value) =
+            word.split_once('=').ok_or_else(|| format!("{word:?} is not key=value"))?;
+        options.0.insert(key.to_owned(), value.to_owned());
+    }
+    match verb.as_str() {
+        "produce" => produce(&options),
+        "consume" => consume(&options),
+        other => Err(format!("{other:?} is neither produce nor consume").into()),
+    }
+}
+
+/// The `key=value` words.
+struct Options(HashMap<String, String>);
+
+impl Options {
+    fn text<'a>(&'a self, key: &str, default: &'a str) -> &'a str {
+        self.0.get(key).map_or(default, String::as_str)
+    }
+
+    fn number(&self, key: &str, default: i64) -> Result<i64, String> {
+        match self.0.get(key) {
+            Some(text) => text.parse().map_err(|_| format!("{key}={text:?} is not a number")),
+            None => Ok(default),
+        }
+    }
+
+    fn flag(&self, key: &str) -> bool {
+        self.text(key, "false") == "true"
+    }
+
+    /// Options of the Java probe that this client has no feature for.
+    fn refuse(&self, keys: &[(&str, &str)]) -> Result<(), String> {
+        for (key, harmless) in keys {
+            let value = self.text(key, harmless);
+            if value != *harmless {
+                return Err(format!("{key}={value} is not supported"));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn say(line: &Value) {
+    println!("{line}");
+}
+
+fn produce(options: &Options) -> Result<(), Box<dyn Error>> {
+    options.refuse(&[("tls", "false")])?;
+    let producer = DefaultMQProducer::builder(options.text("group", "probe_p"))
+        .namesrv_addr(options.text("ns", "127.0.0.1:9876"))
+        .build()?;
+    producer.start()?;
+    let size = usize::try_from(options.number("size", 20)?).unwrap_or(0);
+    for i in 0..options.number("n", 10)? {
+        let mut message = Message::new(options.text("topic", "T8"), body(i, size))
+            .with_tags(options.text("tag", "A"))
+            .with_keys(format!("k{i}"));
+        if options.0.contains_key("prop") {
+            message.put_user_property("a", i.to_string())?;
+        }
+        let result = producer.send(&message)?;
+        say(&json!({
+            "sent": i,
+            "status": result.send_status.name(),
+            "broker": result.message_queue.broker_name(),
+            "queueId": result.message_queue.queue_id(),
+            "offset": result.queue_offset,
+            "msgId": result.msg_id,
+        }));
+    }
+    producer.shutdown(Duration::from_secs(5));
+    Ok(())
+}
+
+/// `m<i>`, and where that is shorter than `size`, a blank and as many `x` as are missing.
+fn body(i: i64, size: usize) -> String {
+    let mut text = format!("m{i}");
+    if size > text.len() {
+        text.push(' ');
+        text.push_str(&"x".repeat(size - text.len()));
+    }
+    text
+}
+
+fn consume(options: &Options) -> Result<(), Box<dyn Error>> {
+    options.refuse(&[("tls", "false"), ("model", ""), ("mode", "concurrently"), ("sql", "")])?;
+    let from = match options.text("from", "CONSUME_FROM_FIRST_OFFSET") {
+        "CONSUME_FROM_FIRST_OFFSET" => ConsumeFromWhere::ConsumeFromFirstOffset,
+        "CONSUME_FROM_LAST_OFFSET" => ConsumeFromWhere::ConsumeFromLastOffset,
+        "CONSUME_FROM_TIMESTAMP" => ConsumeFromWhere::ConsumeFromTimestamp,
+        other => return Err(format!("from={other} is unknown").into()),
+    };
+    let instance = format!("probe{}", std::process::id());
+    let got = Arc::new(AtomicI64::new(0));
+    let fails = AtomicI64::new(options.number("fail", 0)?);
+    let want = options.number("n", i64::MAX)?;
+    let (finished, wait) = mpsc::channel();
+    let counter = Arc::clone(&got);
+    let done = finished.clone();
+    let listener = move |messages: &[MessageExt], _: &mut ConsumeConcurrentlyContext| {
+        if fails.fetch_sub(1, Ordering::Relaxed) > 0 {
+            for message in messages {
+                let times = message.reconsume_times();
+                say(&json!({ "failed": message.keys(), "reconsume": times }));
+            }
+            return ConsumeConcurrentlyStatus::ReconsumeLater;
+        }
+        for message in messages {
+            let count = counter.fetch_add(1, Ordering::Relaxed) + 1;
+            say_got(count, message);
+            if count == want {
+                // Nobody waits any more once the time is over.
+                let _ = done.send(());
+            }
+        }
+        ConsumeConcurrentlyStatus::ConsumeSuccess
+    };
+    let builder = DefaultMQPushConsumer::builder(options.text("group", "probe_c"))
+        .namesrv_addr(options.text("ns", "127.0.0.1:9876"))
+        .instance_name(options.text("instance", &instance))
+        .consume_from_where(from)
+        .subscribe(options.text("topic", "T8"), options.text("sub", "*"))
+        .message_listener(listener)
+        .message_queue_listener(say_assigned);
+    let consumer = match options.text("strategy", "AVG") {
+        "AVG" => builder.allocate_message_queue_strategy(AllocateMessageQueueAveragely),
+        "AVG_BY_CIRCLE" => {
+            builder.allocate_message_queue_strategy(AllocateMessageQueueAveragelyByCircle)
+        }
+        "CONSISTENT_HASH" => {
+            builder.allocate_message_queue_strategy(AllocateMessageQueueConsistentHash::new())
+        }
+        other => return Err(format!("strategy={other} is unknown").into()),
+    }
+    .build()?;
+    consumer.start()?;
+    if options.flag("stdin") {
+        std::thread::spawn(move || {
+            // A pipe that breaks has ended as well.
+            let _ = std::io::stdin().read_to_end(&mut Vec::new());
+            let _ = finished.send(());
+        });
+    }
+    let most = Duration::from_millis(u64::try_from(options.number("ms", 10_000)?)?);
+    let _ = wait.recv_timeout(most);
+    std::thread::sleep(Duration::from_millis(u64::try_from(options.number("linger", 0)?)?));
+    consumer.shutdown(Duration::from_secs(10));
+    say(&json!({ "done": got.load(Ordering::Relaxed) }));
+    Ok(())
+}
+
+fn say_got(count: i64, message: &MessageExt) {
+    let body = String::from_utf8_lossy(message.body());
+    say(&json!({
+        "got": count,
+        "broker": message.broker_name(),
+        "queueId": message.queue_id(),
+        "offset": message.queue_offset(),
+        "key": message.keys(),
+        "tag": message.tags(),
+        "len": message.body().len(),
+        "reconsume": message.reconsume_times(),
+        "msgId": message.msg_id(),
+        "body": body.chars().take(40).collect::<String>(),
+    }));
+}
+
+fn say_assigned(topic: &str, _all: &[MessageQueue], divided: &[MessageQueue]) {
+    let mut queues: Vec<String> =
+        divided.iter().map(|mq| format!("{}#{}", mq.broker_name(), mq.queue_id())).collect();
+    queues.sort();
+    say(&json!({ "assigned": topic, "queues": queues }));
+}

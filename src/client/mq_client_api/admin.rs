@@ -1,0 +1,19 @@
+use rocketmq_protocol::header::CreateTopicRequestHeader;
+use rocketmq_protocol::{RemotingCommand, request_code};
+
+use super::{MQClientApi, expect_success};
+use crate::error::Result;
+use crate::sync::Deadline;
+
+impl MQClientApi {
+    /// Creates or changes a topic on one broker.
+    pub(crate) fn create_topic(
+        &self,
+        addr: &str,
+        header: &CreateTopicRequestHeader,
+        deadline: Deadline,
+    ) -> Result<()> {
+        let request = RemotingCommand::request(request_code::UPDATE_AND_CREATE_TOPIC, header);
+        expect_success(addr, self.remoting.invoke_sync(addr, request, deadline)?).map(|_| ())
+    }
+}
