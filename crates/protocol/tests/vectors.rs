@@ -2,7 +2,7 @@
 //!
 //! The files are in `tests/vectors` of the repository, described by the README there;
 //! `ROCKETMQ_VECTORS` names another folder.
-#![allow(clippy::print_stdout)]
+#![allow(clippy::panic, clippy::print_stdout)]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
