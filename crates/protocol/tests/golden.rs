@@ -1,4 +1,5 @@
 //! Bytes and texts that the published Java classes give for named values.
+#![allow(clippy::panic, clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
 
