@@ -226,3 +226,27 @@ fn what_does_not_fit_its_length_field_is_not_written() {
     };
     assert_eq!(out(&properties), Ok(()));
 }
+
+#[test]
+fn messages_of_several_topics_keep_their_own() {
+    let _alone = alone();
+    let topics = ["a", "a", "b", "", "a"];
+    let reply: Vec<u8> = topics
+        .iter()
+        .flat_map(|topic| {
+            wire(&StoredMessage {
+                topic: (*topic).into(),
+                ..stored(b"")
+            })
+        })
+        .collect();
+    let walked: Result<Vec<_>, _> = StoredMessages::new(reply.into()).collect();
+    let walked: Vec<_> = walked.unwrap();
+    assert_eq!(
+        walked
+            .iter()
+            .map(|message| message.topic())
+            .collect::<Vec<_>>(),
+        topics
+    );
+}
