@@ -231,6 +231,22 @@ fn a_stored_message_with_ipv6_hosts_is_java_s() {
     check_stored(&message, 0x30, java, id);
 }
 
+#[test]
+fn the_first_bit_of_a_checksum_is_cleared() {
+    let message = StoredMessage {
+        body: Bytes::from_static(b"a"),
+        ..stored()
+    };
+    let mut out = BytesMut::new();
+    message.encode(&mut out).unwrap();
+    assert_eq!(
+        hex(&out[8..12]),
+        "68b7be43",
+        "CRC-32 of the body is e8b7be43"
+    );
+    assert_eq!(StoredMessage::decode(out.freeze()), Ok(message));
+}
+
 const JAVA_HEARTBEAT: &str = r#"{"clientID":"10.0.0.1@123#456","consumerDataSet":[{"consumeFromWhere":"CONSUME_FROM_LAST_OFFSET","consumeType":"CONSUME_PASSIVELY","groupName":"g1","messageModel":"CLUSTERING","subscriptionDataSet":[{"classFilterMode":false,"codeSet":[2598919,2598920],"expressionType":"TAG","subString":"TagA || TagB","subVersion":1700000000000,"tagsSet":["TagA","TagB"],"topic":"T1"}],"unitMode":false}],"heartbeatFingerprint":0,"producerDataSet":[{"groupName":"CLIENT_INNER_PRODUCER"}],"withoutSub":false}"#;
 
 fn heartbeat() -> HeartbeatData {
