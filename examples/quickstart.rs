@@ -80,33 +80,33 @@ fn main_job(namesrv: &str, brokers: usize) -> Result<bool, Failure> {
     producer.start()?;
     create_topic(&producer, &topic, brokers)?;
 
-    let first = consumer(namesrv, &topic, &group, 1, &board)?;
-    step(&board, "consumer 1 starts", &[1], &producer, &topic, 0)?;
-    let second = consumer(namesrv, &topic, &group, 2, &board)?;
-    step(&board, "consumer 2 joins", &[1, 2], &producer, &topic, 1)?;
-    let mut third = Killed(child(namesrv, &topic, &group, 3, &board)?);
-    step(
-        &board,
+    let mut job = Job {
+        board: &board,
+        producer: &producer,
+        topic: &topic,
+        messages_sent: 0,
+    };
+    let first = job.step("consumer 1 starts", &[1], || {
+        consumer(namesrv, &topic, &group, 1, &board)
+    })?;
+    let second = job.step("consumer 2 joins", &[1, 2], || {
+        consumer(namesrv, &topic, &group, 2, &board)
+    })?;
+    let mut third = job.step(
         "consumer 3, a process of its own, joins",
         &[1, 2, 3],
-        &producer,
-        &topic,
-        2,
+        || child(namesrv, &topic, &group, 3, &board),
     )?;
-    third.0.kill()?;
-    third.0.wait()?;
-    board.forget(3);
-    step(
-        &board,
-        "consumer 3 is killed (SIGKILL)",
-        &[1, 2],
-        &producer,
-        &topic,
-        3,
-    )?;
-    second.shutdown(Duration::from_secs(10));
-    board.forget(2);
-    step(&board, "consumer 2 leaves", &[1], &producer, &topic, 4)?;
+    job.step("consumer 3 is killed (SIGKILL)", &[1, 2], || {
+        third.end()?;
+        board.forget(3);
+        Ok(())
+    })?;
+    job.step("consumer 2 leaves", &[1], || {
+        second.shutdown(Duration::from_secs(10));
+        board.forget(2);
+        Ok(())
+    })?;
 
     let stored = stored_messages(&producer, &topic)?;
     let lost = board.wait_for_all(&stored);
