@@ -27,7 +27,7 @@ use crate::client_config::ClientConfig;
 use crate::error::{Error, Result};
 use crate::rebalance::{AllocateMessageQueueStrategy, RebalanceImpl};
 use crate::service::{AtomicServiceState, ServiceState};
-use crate::sync::atomic::{AtomicI64, Ordering};
+use crate::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use crate::sync::{Arc, Deadline, Mutex, Weak, system_time_millis};
 
 /// Java `PULL_TIME_DELAY_MILLS_WHEN_CACHE_FLOW_CONTROL`.
@@ -76,6 +76,8 @@ pub(super) struct DefaultMQPushConsumerImpl {
     manager: MQClientManager,
     state: AtomicServiceState,
     membership: Mutex<Option<Arc<Membership>>>,
+    /// Set at the end of the start: one look at the group is enough for all that it learnt.
+    ready: AtomicBool,
     /// What heartbeats say of when the subscriptions last changed. Pulls say when their expression
     /// was made, which brokers know since before the first pull: a newer number in a pull than in
     /// the last heartbeat would be refused.
@@ -118,6 +120,7 @@ impl DefaultMQPushConsumerImpl {
             manager,
             state: AtomicServiceState::new(),
             membership: Mutex::new(None),
+            ready: AtomicBool::new(false),
             heartbeat_sub_version: AtomicI64::new(0),
             termination: Termination::new(),
         }
@@ -199,6 +202,7 @@ impl DefaultMQPushConsumerImpl {
         instance.send_heartbeat_to_all_broker(Deadline::after(instance.api_timeout()));
         // A new group's retry topic is made by its first heartbeat.
         self.learn_route(&instance, &retry_topic);
+        self.ready.store(true, Ordering::Release);
         instance.rebalance_soon(self.group());
         Ok(())
     }
@@ -632,6 +636,10 @@ impl MQConsumerInner for DefaultMQPushConsumerImpl {
                 instance.rebalance_soon(self.group());
             }
         }
+    }
+
+    fn is_ready(&self) -> bool {
+        self.ready.load(Ordering::Acquire)
     }
 
     fn try_rebalance(self: Arc<Self>) -> bool {
