@@ -315,11 +315,10 @@ const FORBIDDEN_MODULES: [&str; 8] = [
     "utils", "util", "common", "helper", "helpers", "misc", "shared", "tools",
 ];
 /// A path and the only layer that may name it.
-const FORBIDDEN_PATHS: [(&str, &str); 7] = [
+const FORBIDDEN_PATHS: [(&str, &str); 6] = [
     ("parking_lot", "sync"),
     ("crossbeam", "sync"),
     ("once_cell", "sync"),
-    ("loom", "sync"),
     ("std::sync", "sync"),
     ("std::thread", "sync"),
     ("mio", "remoting"),

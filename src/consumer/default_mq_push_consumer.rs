@@ -11,7 +11,7 @@ use super::default_mq_push_consumer_impl::{DefaultMQPushConsumerImpl, PushConsum
 use super::listener::{MessageListenerConcurrently, MessageQueueListener};
 use crate::client::{MQClientManager, ShutdownReport};
 use crate::client_config::{self, ClientConfig, client_config_setters};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::rebalance::{AllocateMessageQueueAveragely, AllocateMessageQueueStrategy};
 use crate::service::ServiceState;
 use crate::sync::{Arc, Deadline, system_time_millis};
@@ -353,7 +353,7 @@ impl DefaultMQPushConsumerBuilder {
         self.config.validate(&mut problems);
         let Some(listener) = self.listener else {
             problems.push("no message_listener is set".to_owned());
-            return Err(crate::Error::InvalidConfig { problems });
+            return Err(Error::InvalidConfig { problems });
         };
         client_config::reject(problems)?;
         let inner =
