@@ -19,7 +19,10 @@ impl MQClientInstance {
     /// Creates a topic on every broker that has the topic `key`; one that accepts is enough.
     pub(crate) fn create_topic(&self, key: &str, topic: &str, queue_num: i32) -> Result<()> {
         let deadline = Deadline::after(TIMEOUT);
-        let route = self.api().topic_route_info(key, deadline)?.ok_or_else(|| no_route(key))?;
+        let route = self
+            .api()
+            .topic_route_info(key, deadline)?
+            .ok_or_else(|| no_route(key))?;
         let header = CreateTopicRequestHeader {
             topic: topic.to_owned(),
             default_topic: key.to_owned(),
@@ -34,7 +37,11 @@ impl MQClientInstance {
         };
         let mut created = false;
         let mut failure = no_route(key);
-        for addr in route.broker_datas.iter().filter_map(|b| b.broker_addrs.get(&MASTER_ID)) {
+        for addr in route
+            .broker_datas
+            .iter()
+            .filter_map(|b| b.broker_addrs.get(&MASTER_ID))
+        {
             for _ in 0..CREATE_TOPIC_ATTEMPTS {
                 match self.api().create_topic(addr, &header, deadline) {
                     Ok(()) => {
@@ -57,9 +64,17 @@ impl MQClientInstance {
 
     /// The queues of a topic that can be written, in the order a producer goes round them.
     pub(crate) fn fetch_publish_message_queues(&self, topic: &str) -> Result<Vec<MessageQueue>> {
-        let route = self.api().topic_route_info(topic, Deadline::after(TIMEOUT))?;
-        let queues = route.map(|route| route.publish_queues(topic).0).unwrap_or_default();
-        if queues.is_empty() { Err(no_route(topic)) } else { Ok(queues) }
+        let route = self
+            .api()
+            .topic_route_info(topic, Deadline::after(TIMEOUT))?;
+        let queues = route
+            .map(|route| route.publish_queues(topic).0)
+            .unwrap_or_default();
+        if queues.is_empty() {
+            Err(no_route(topic))
+        } else {
+            Ok(queues)
+        }
     }
 
     /// The offset after the queue's last message.
@@ -79,7 +94,11 @@ impl MQClientInstance {
     fn master_of(&self, mq: &MessageQueue, deadline: Deadline) -> Result<Arc<str>> {
         let find = || {
             let brokers = self.brokers();
-            brokers.find_broker_address_in_subscribe(mq.broker_name(), MASTER_ID, OnlyThisBroker::Yes)
+            brokers.find_broker_address_in_subscribe(
+                mq.broker_name(),
+                MASTER_ID,
+                OnlyThisBroker::Yes,
+            )
         };
         if let Some(found) = find() {
             return Ok(found.broker_addr);
@@ -88,7 +107,10 @@ impl MQClientInstance {
         find().map(|found| found.broker_addr).ok_or_else(|| {
             Error::client(
                 client_error_code::BROKER_NOT_EXIST_EXCEPTION,
-                format!("broker {} of {mq} has no master in the route", mq.broker_name()),
+                format!(
+                    "broker {} of {mq} has no master in the route",
+                    mq.broker_name()
+                ),
             )
         })
     }

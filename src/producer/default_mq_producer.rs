@@ -147,7 +147,10 @@ impl DefaultMQProducer {
             problems.push(format!("queue_num is {queue_num}, the least is 1"));
         }
         client_config::reject(problems)?;
-        self.guard.inner.instance()?.create_topic(key, topic, queue_num)
+        self.guard
+            .inner
+            .instance()?
+            .create_topic(key, topic, queue_num)
     }
 
     /// The queues of a topic that can be written, sorted by broker name and id.
@@ -161,7 +164,10 @@ impl DefaultMQProducer {
     /// # Java
     /// `MQProducer#fetchPublishMessageQueues`
     pub fn fetch_publish_message_queues(&self, topic: &str) -> Result<Vec<MessageQueue>> {
-        self.guard.inner.instance()?.fetch_publish_message_queues(topic)
+        self.guard
+            .inner
+            .instance()?
+            .fetch_publish_message_queues(topic)
     }
 
     /// The offset after a queue's last message. A queue that does not exist has 0.

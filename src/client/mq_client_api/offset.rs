@@ -69,7 +69,9 @@ impl MQClientApi {
 
     /// [`max_offset_async`](Self::max_offset_async), waiting for the answer.
     pub(crate) fn max_offset(&self, at: QueueAt<'_>, deadline: Deadline) -> Result<i64> {
-        let reply = self.remoting.invoke_sync(at.addr, max_offset_request(at), deadline)?;
+        let reply = self
+            .remoting
+            .invoke_sync(at.addr, max_offset_request(at), deadline)?;
         offset_in(at.addr, reply)
     }
 
@@ -81,7 +83,10 @@ impl MQClientApi {
             broker_name: at.broker_name(),
         };
         let request = RemotingCommand::request(request_code::GET_MIN_OFFSET, &header);
-        offset_in(at.addr, self.remoting.invoke_sync(at.addr, request, deadline)?)
+        offset_in(
+            at.addr,
+            self.remoting.invoke_sync(at.addr, request, deadline)?,
+        )
     }
 
     /// The first offset stored at or after a time in milliseconds since 1970.
