@@ -43,6 +43,8 @@ const CONSUMER_TIMEOUT_WHEN_SUSPEND: Duration = Duration::from_secs(30);
 const OFFSET_TIMEOUT: Duration = Duration::from_secs(5);
 /// Java's timeout of giving a message back.
 const SEND_BACK_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a start that a shutdown overtook waits for the threads it started.
+const UNDO_TIMEOUT: Duration = Duration::from_secs(1);
 const MEBIBYTE: u64 = 1024 * 1024;
 
 /// Settings of a push consumer; never written after `build`.
@@ -184,12 +186,17 @@ impl DefaultMQPushConsumerImpl {
             self.group(),
         )?);
         let instance = Arc::clone(membership.instance());
-        *self.membership.lock() = Some(membership);
         let weak: Weak<Self> = Arc::downgrade(self);
+        let mut place = self.membership.lock();
+        if let Err(state) = self.state.finish_start() {
+            drop(place);
+            membership.leave(Deadline::after(UNDO_TIMEOUT));
+            return Err(self.wrong_state("starting", state));
+        }
+        // A shutdown that comes from here on waits for the lock, and finds what there is to end.
         instance.register_consumer(self.group(), weak);
-        self.state
-            .finish_start()
-            .map_err(|state| self.wrong_state("starting", state))?;
+        *place = Some(membership);
+        drop(place);
         let retry_topic = mix_all::retry_topic(self.group());
         let topics = self
             .config

@@ -27,6 +27,9 @@ pub(super) struct ProducerConfig {
     pub(super) retry_response_codes: BTreeSet<i32>,
 }
 
+/// How long a start that a shutdown overtook waits for the threads it started.
+const UNDO_TIMEOUT: Duration = Duration::from_secs(1);
+
 /// Java `DefaultMQProducer#retryResponseCodes`.
 pub(super) const DEFAULT_RETRY_RESPONSE_CODES: [i32; 8] = [
     response_code::TOPIC_NOT_EXIST,
@@ -93,11 +96,16 @@ impl DefaultMQProducerImpl {
             self.group(),
         )?);
         let weak: Weak<Self> = Arc::downgrade(self);
+        let mut place = self.membership.lock();
+        if let Err(state) = self.state.finish_start() {
+            drop(place);
+            membership.leave(Deadline::after(UNDO_TIMEOUT));
+            return Err(self.wrong_state("starting", state));
+        }
+        // A shutdown that comes from here on waits for the lock, and finds what there is to end.
         membership.instance().register_producer(self.group(), weak);
-        *self.membership.lock() = Some(Arc::clone(&membership));
-        self.state
-            .finish_start()
-            .map_err(|state| self.wrong_state("starting", state))?;
+        *place = Some(Arc::clone(&membership));
+        drop(place);
         membership.instance().heartbeat_soon();
         Ok(())
     }

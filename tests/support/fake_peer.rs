@@ -1,0 +1,131 @@
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use bytes::BytesMut;
+use rocketmq_protocol::body::{BrokerData, JsonBody, Permission, QueueData, TopicRouteData};
+use rocketmq_protocol::{FrameDecoder, RemotingCommand, response_code};
+
+/// A server of which a test writes every byte. Each connection is served by a thread that calls the
+/// script with each request.
+pub(crate) struct FakePeer {
+    addr: SocketAddr,
+    stopped: Arc<AtomicBool>,
+    connections: Arc<AtomicUsize>,
+    open: Arc<Mutex<Vec<TcpStream>>>,
+}
+
+impl FakePeer {
+    /// The script is given the socket, to write to, and a request. `false` ends the connection.
+    pub(crate) fn start(
+        script: impl Fn(&mut TcpStream, RemotingCommand) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let peer = Self {
+            addr: listener.local_addr().unwrap(),
+            stopped: Arc::new(AtomicBool::new(false)),
+            connections: Arc::new(AtomicUsize::new(0)),
+            open: Arc::new(Mutex::new(Vec::new())),
+        };
+        let stopped = Arc::clone(&peer.stopped);
+        let connections = Arc::clone(&peer.connections);
+        let open = Arc::clone(&peer.open);
+        let script = Arc::new(script);
+        thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                if stopped.load(Ordering::SeqCst) {
+                    return;
+                }
+                connections.fetch_add(1, Ordering::SeqCst);
+                open.lock().unwrap().push(stream.try_clone().unwrap());
+                let script = Arc::clone(&script);
+                thread::spawn(move || serve(stream, &*script));
+            }
+        });
+        peer
+    }
+
+    pub(crate) fn addr(&self) -> String {
+        self.addr.to_string()
+    }
+
+    /// How many connections there have been.
+    pub(crate) fn connections(&self) -> usize {
+        self.connections.load(Ordering::SeqCst)
+    }
+}
+
+impl Drop for FakePeer {
+    fn drop(&mut self) {
+        self.stopped.store(true, Ordering::SeqCst);
+        for stream in self.open.lock().unwrap().drain(..) {
+            let _ = stream.shutdown(std::net::Shutdown::Both);
+        }
+        // Lets the accepting thread see that it is over.
+        let _ = TcpStream::connect_timeout(&self.addr, Duration::from_secs(1));
+    }
+}
+
+fn serve(mut stream: TcpStream, script: &impl Fn(&mut TcpStream, RemotingCommand) -> bool) {
+    let mut decoder = FrameDecoder::default();
+    let mut chunk = [0; 4096];
+    loop {
+        match stream.read(&mut chunk) {
+            Ok(length) if length > 0 => decoder.extend(&chunk[..length]),
+            _ => return,
+        }
+        while let Some(request) = decoder.next_command().unwrap() {
+            if !script(&mut stream, request) {
+                let _ = stream.shutdown(std::net::Shutdown::Both);
+                return;
+            }
+        }
+    }
+}
+
+/// A whole frame that answers a request.
+pub(crate) fn reply_to(request: &RemotingCommand, code: i32, body: Vec<u8>) -> BytesMut {
+    let mut frame = BytesMut::new();
+    RemotingCommand::response(request, code, None)
+        .with_body(body)
+        .encode(&mut frame)
+        .unwrap();
+    frame
+}
+
+/// A route that names one broker with one queue.
+pub(crate) fn route_of(broker_name: &str, broker_addr: &str) -> Vec<u8> {
+    TopicRouteData {
+        broker_datas: vec![BrokerData {
+            cluster: "DefaultCluster".to_owned(),
+            broker_name: broker_name.to_owned(),
+            broker_addrs: BTreeMap::from([(0, broker_addr.to_owned())]),
+            ..BrokerData::default()
+        }],
+        queue_datas: vec![QueueData {
+            broker_name: broker_name.to_owned(),
+            read_queue_nums: 1,
+            write_queue_nums: 1,
+            perm: Permission::READ_WRITE.0,
+            ..QueueData::default()
+        }],
+        ..TopicRouteData::default()
+    }
+    .to_json()
+    .unwrap()
+}
+
+impl FakePeer {
+    /// A name server whose every route names the same broker.
+    pub(crate) fn name_server(broker_name: &'static str, broker_addr: String) -> Self {
+        Self::start(move |stream, request| {
+            let body = route_of(broker_name, &broker_addr);
+            let frame = reply_to(&request, response_code::SUCCESS, body);
+            stream.write_all(&frame).is_ok()
+        })
+    }
+}
