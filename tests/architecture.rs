@@ -429,7 +429,6 @@ fn threads_locks_and_sockets_have_one_home_each() {
         "use crossbeam::channel;",
         "once_cell::sync::Lazy",
         "use std::thread;",
-        "use loom::sync::Arc;",
         "use mio::Poll;",
     ] {
         assert_eq!(check("client/a.rs", text).len(), 1, "{text}");
@@ -437,7 +436,7 @@ fn threads_locks_and_sockets_have_one_home_each() {
     assert!(
         check(
             "sync/real.rs",
-            "use std::sync::Arc; use parking_lot::Mutex; use loom::thread;"
+            "use std::sync::Arc; use parking_lot::Mutex;"
         )
         .is_empty()
     );
