@@ -14,8 +14,7 @@ use raw_client::{
 use rocketmq_embedded::{Cluster, MessageQueue};
 use rocketmq_protocol::{Message, RemotingCommand, request_code, sys_flag};
 
-/// Threads of a server, by the number that the test asked for as the server's port. Other tests run
-/// beside this one in the same process, so names alone would not tell.
+/// The threads of all clusters of this process.
 fn server_threads() -> usize {
     let tasks = std::fs::read_dir("/proc/self/task").unwrap();
     tasks
@@ -66,8 +65,10 @@ fn a_restarted_broker_has_its_address_messages_and_offsets_but_no_members() {
 
 #[test]
 fn a_broker_that_stops_tells_no_member_that_another_is_gone() {
+    const MANY: u64 = 64;
     let cluster = Cluster::builder().start().unwrap();
-    let mut members: Vec<_> = (0..4)
+    // Many, so that some are still connected when the first one's end is noticed.
+    let mut members: Vec<_> = (0..MANY)
         .map(|number| {
             let mut client = RawClient::to_broker(&cluster, "broker-a");
             client.heartbeat(&heartbeat_data(&format!("c{number}"), "g", &["T"]));
@@ -75,11 +76,11 @@ fn a_broker_that_stops_tells_no_member_that_another_is_gone() {
         })
         .collect();
     let told = cluster.notes_sent("g");
-    assert_eq!(told, 1 + 2 + 3 + 4);
+    assert_eq!(told, MANY * (MANY + 1) / 2);
     cluster.stop_broker("broker-a").unwrap();
     assert_eq!(cluster.notes_sent("g"), told);
     let first = &mut members[0];
-    for _ in 0..4 {
+    for _ in 0..MANY {
         first.note();
     }
     assert!(first.is_closed_by_server());
@@ -196,6 +197,12 @@ fn a_client_that_does_not_read_loses_its_connection_and_holds_nobody() {
     cluster.create_topic("T", 1).unwrap();
     let mut other = RawClient::to_broker(&cluster, "broker-a");
     other.produce(0, &Message::new("T", vec![0; 4_000_000]));
+    // One whose own thread is the only one to write to it, and one that is told of changes, too.
+    let mut alone = RawClient::to_broker(&cluster, "broker-a");
+    for _ in 0..20 {
+        alone.send(pull_request(&pull_header("T", 0, 0)));
+    }
+    wait_until("the client is gone", || cluster.connection_count() == 1);
     let mut stuck = RawClient::to_broker(&cluster, "broker-a");
     stuck.heartbeat(&heartbeat_data("stuck", "g", &["T"]));
     assert_eq!(cluster.consumer_ids("g"), ["stuck"]);
