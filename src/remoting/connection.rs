@@ -118,6 +118,9 @@ impl Connection {
     /// Begins to connect and returns at once; frames submitted meanwhile go out once it is done. A
     /// host name is looked up on a thread of its own.
     pub(super) fn open(self: &Arc<Self>) {
+        if let Err(error) = self.event_loop.add(self) {
+            return self.fail_connect(&error.to_string());
+        }
         if let Ok(addr) = self.addr.parse::<SocketAddr>() {
             self.connect(VecDeque::from([addr]), "");
             return;
@@ -153,7 +156,7 @@ impl Connection {
                 return;
             }
             // Registered under the lock: the event that the connect is done finds the phase set.
-            if let Err(error) = self.event_loop.register(self, &mut stream) {
+            if let Err(error) = self.event_loop.register(self.token, &mut stream) {
                 drop(outbound);
                 self.fail_connect(&error.to_string());
                 return;

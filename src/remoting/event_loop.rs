@@ -113,20 +113,27 @@ impl Shared {
         self.stopped.load(Ordering::SeqCst)
     }
 
+    /// Takes a connection in, so that its deadlines are kept from here on.
+    ///
+    /// # Errors
+    /// The loop has stopped; nobody would end the connection any more.
+    pub(super) fn add(&self, connection: &Arc<Connection>) -> io::Result<()> {
+        let mut connections = self.connections.lock();
+        // Under the lock: whatever is in before the loop looks for the last time, it ends.
+        if self.is_stopped() {
+            return Err(io::Error::other("the client is shut down"));
+        }
+        connections.insert(connection.token(), Arc::clone(connection));
+        Ok(())
+    }
+
     /// Makes the loop serve a connection's socket. Edge-triggered: whoever is told that the socket
     /// is ready goes on until it would block.
     pub(super) fn register(
         &self,
-        connection: &Arc<Connection>,
+        token: Token,
         stream: &mut mio::net::TcpStream,
     ) -> io::Result<()> {
-        if self.is_stopped() {
-            return Err(io::Error::other("the client is shut down"));
-        }
-        let token = connection.token();
-        self.connections
-            .lock()
-            .insert(token, Arc::clone(connection));
         self.registry
             .register(stream, token, Interest::READABLE | Interest::WRITABLE)
     }

@@ -37,12 +37,19 @@ struct Inner {
     /// Runs completions of asynchronous calls and requests of servers.
     executor: Arc<ThreadPool>,
     connect_timeout: Duration,
-    channel_table: Mutex<HashMap<Arc<str>, Arc<Connection>>>,
+    channels: Mutex<Channels>,
     name_servers: Vec<String>,
     /// The position of the name server in use.
     chosen_name_server: AtomicUsize,
     processor: OnceCell<Weak<dyn RequestProcessor>>,
     listener: OnceCell<Weak<dyn ChannelEventListener>>,
+}
+
+#[derive(Debug, Default)]
+struct Channels {
+    table: HashMap<Arc<str>, Arc<Connection>>,
+    /// Set at the end: a call that is still under way somewhere connects to nobody any more.
+    closed: bool,
 }
 
 impl MioRemotingClient {
@@ -59,7 +66,7 @@ impl MioRemotingClient {
                 event_loop,
                 executor,
                 connect_timeout,
-                channel_table: Mutex::new(HashMap::new()),
+                channels: Mutex::new(Channels::default()),
                 name_servers,
                 chosen_name_server: AtomicUsize::new(start),
                 processor: OnceCell::new(),
@@ -99,7 +106,7 @@ impl MioRemotingClient {
         let opaque = self.inner.event_loop.shared().next_opaque();
         request.opaque = opaque;
         let frame = encode(addr, &request)?;
-        let connection = self.inner.connection(addr);
+        let connection = self.inner.connection(addr)?;
         let future = ResponseFuture::new();
         connection
             .responses()
@@ -142,7 +149,10 @@ impl MioRemotingClient {
             Ok(frame) => frame,
             Err(error) => return completion(Err(error)),
         };
-        let connection = self.inner.connection(addr);
+        let connection = match self.inner.connection(addr) {
+            Ok(connection) => connection,
+            Err(error) => return completion(Err(error)),
+        };
         connection.add_callback(opaque, deadline, Box::new(completion));
         if let Err(error) = connection.submit(&frame) {
             if let Some(waiter) = connection.responses().take(opaque) {
@@ -156,7 +166,7 @@ impl MioRemotingClient {
         request.opaque = self.inner.event_loop.shared().next_opaque();
         request.mark_oneway();
         let frame = encode(addr, &request)?;
-        self.inner.connection(addr).submit(&frame)
+        self.inner.connection(addr)?.submit(&frame)
     }
 
     /// Asks the name server in use, and the others in turn if that one cannot be reached.
@@ -197,16 +207,23 @@ impl MioRemotingClient {
         Err(last)
     }
 
-    /// Closes all connections; their pending calls fail.
+    /// Closes all connections, whose pending calls fail, and makes no new ones.
     pub(crate) fn close(&self) {
-        let connections: Vec<_> = self.inner.channel_table.lock().values().cloned().collect();
+        let mut channels = self.inner.channels.lock();
+        channels.closed = true;
+        let connections: Vec<_> = channels.table.values().cloned().collect();
+        drop(channels);
         for connection in connections {
-            connection.close(&Error::RemotingSendRequest {
-                addr: connection.addr().to_owned(),
-                reason: "the client is shut down".into(),
-                written: true,
-            });
+            connection.close(&shut_down(connection.addr()));
         }
+    }
+}
+
+fn shut_down(addr: &str) -> Error {
+    Error::RemotingSendRequest {
+        addr: addr.to_owned(),
+        reason: "the client is shut down".into(),
+        written: true,
     }
 }
 
@@ -231,20 +248,26 @@ fn with_waited(error: Error, started: std::time::Instant) -> Error {
 
 impl Inner {
     /// The connection to an address, which may be under way still.
-    fn connection(self: &Arc<Self>, addr: &str) -> Arc<Connection> {
-        let mut table = self.channel_table.lock();
-        if let Some(connection) = table.get(addr).filter(|connection| !connection.is_closed()) {
-            return Arc::clone(connection);
+    fn connection(self: &Arc<Self>, addr: &str) -> Result<Arc<Connection>> {
+        let mut channels = self.channels.lock();
+        if channels.closed {
+            return Err(Error::RemotingConnect {
+                addr: addr.to_owned(),
+                reason: "the client is shut down".into(),
+            });
+        }
+        if let Some(connection) = channels.table.get(addr).filter(|found| !found.is_closed()) {
+            return Ok(Arc::clone(connection));
         }
         let addr: Arc<str> = addr.into();
         let handler = Arc::clone(self) as Arc<dyn ConnectionHandler>;
         let event_loop = Arc::clone(self.event_loop.shared());
         let connection =
             Connection::new(Arc::clone(&addr), self.connect_timeout, event_loop, handler);
-        table.insert(addr, Arc::clone(&connection));
-        drop(table);
+        channels.table.insert(addr, Arc::clone(&connection));
+        drop(channels);
         connection.open();
-        connection
+        Ok(connection)
     }
 }
 
@@ -286,14 +309,12 @@ impl ConnectionHandler for Inner {
 
     fn on_close(&self, connection: &Arc<Connection>, error: &Error) {
         log::debug!("connection to {} ended: {error}", connection.addr());
-        let mut table = self.channel_table.lock();
-        if table
-            .get(connection.addr())
-            .is_some_and(|current| Arc::ptr_eq(current, connection))
-        {
-            table.remove(connection.addr());
+        let mut channels = self.channels.lock();
+        let current = channels.table.get(connection.addr());
+        if current.is_some_and(|current| Arc::ptr_eq(current, connection)) {
+            channels.table.remove(connection.addr());
         }
-        drop(table);
+        drop(channels);
         if let Some(listener) = self.listener.get().and_then(Weak::upgrade) {
             listener.on_channel_closed(connection.addr());
         }
