@@ -62,7 +62,7 @@ impl MQClientInstance {
         let remoting = MioRemotingClient::new(
             Arc::clone(&runtime.event_loop),
             Arc::clone(&executor),
-            config.connect_timeout,
+            config.into(),
             config.namesrv_addr.clone(),
         );
         let api = Arc::new(MQClientApi::new(remoting, config.mq_client_api_timeout));

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::io;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use mio::{Events, Interest, Poll, Registry, Token, Waker};
 
@@ -35,6 +35,8 @@ pub(super) struct Shared {
     stopped: AtomicBool,
     next_token: AtomicUsize,
     next_opaque: AtomicI32,
+    /// Times of activity are counted from here.
+    epoch: Instant,
     /// Looks host names up, which may block for long.
     pub(super) resolver: ThreadPool,
 }
@@ -44,6 +46,8 @@ pub(super) struct Shared {
 pub(super) enum Timer {
     /// Connecting to one address.
     Connect,
+    /// A connection that nobody uses.
+    Idle,
     /// The asynchronous call with this opaque.
     Call(i32),
 }
@@ -74,6 +78,7 @@ impl EventLoop {
             stopped: AtomicBool::new(false),
             next_token: AtomicUsize::new(WAKER.0 + 1),
             next_opaque: AtomicI32::new(0),
+            epoch: now(),
             resolver: ThreadPool::new(format!("{name}Resolver"), RESOLVER_THREADS),
         });
         let of_thread = Arc::clone(&shared);
@@ -107,6 +112,10 @@ impl Shared {
     /// Correlation numbers are unique in the process for as long as an `i32` takes to wrap.
     pub(super) fn next_opaque(&self) -> i32 {
         self.next_opaque.fetch_add(1, Ordering::Relaxed)
+    }
+
+    pub(super) fn since_epoch(&self) -> Duration {
+        now().saturating_duration_since(self.epoch)
     }
 
     pub(super) fn is_stopped(&self) -> bool {
@@ -199,7 +208,7 @@ fn run(mut poll: Poll, shared: &Shared) {
         let timeout = if unfinished.is_empty() {
             next.map(|next| next.saturating_duration_since(now()))
         } else {
-            Some(std::time::Duration::ZERO)
+            Some(Duration::ZERO)
         };
         match poll.poll(&mut events, timeout) {
             Ok(()) => {}

@@ -10,12 +10,18 @@ mod event_loop;
 #[cfg(not(loom))]
 mod mio_remoting_client;
 #[cfg(not(loom))]
+mod name_servers;
+#[cfg(not(loom))]
+mod permits;
+#[cfg(not(loom))]
 mod request_processor;
 mod response_future;
 
 #[cfg(not(loom))]
 pub(crate) use event_loop::EventLoop;
 #[cfg(not(loom))]
-pub(crate) use mio_remoting_client::{ChannelEventListener, MioRemotingClient, PendingCall};
+pub(crate) use mio_remoting_client::{
+    ChannelEventListener, MioRemotingClient, PendingCall, not_supported,
+};
 #[cfg(not(loom))]
 pub(crate) use request_processor::RequestProcessor;
