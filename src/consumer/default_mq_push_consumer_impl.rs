@@ -223,11 +223,17 @@ impl DefaultMQPushConsumerImpl {
         }
     }
 
-    /// The end, in this order: no new work; the listener finishes, so that offsets are true; they
-    /// are saved; the group is left, so that others take the queues from there; the queues are
-    /// dropped; the last client of an instance stops its threads.
-    pub(super) fn end(&self, deadline: Deadline) -> ShutdownReport {
+    /// Takes no new work, and returns the state before.
+    pub(super) fn begin_end(&self) -> ServiceState {
         let before = self.state.begin_shutdown();
+        self.consume_service.refuse_messages();
+        before
+    }
+
+    /// The rest of the end, in this order: the listener finishes, so that offsets are true; they are
+    /// saved; the group is left, so that others take the queues from there; the queues are dropped;
+    /// the last client of an instance stops its threads.
+    pub(super) fn end(&self, before: ServiceState, deadline: Deadline) -> ShutdownReport {
         let reserve = (deadline.remaining() / 5).min(Duration::from_secs(1));
         let drain_until = Deadline::after(deadline.remaining().saturating_sub(reserve));
         let pool = self.consume_service.shutdown(drain_until);
