@@ -11,6 +11,7 @@ use mio::Token;
 use mio::net::TcpStream;
 use rocketmq_protocol::{FrameDecoder, RemotingCommand};
 
+use super::channel_table::Channel;
 use super::event_loop::{Shared, Timer, TimerKey};
 use super::mio_remoting_client::RemotingConfig;
 use super::response_future::{Completion, ResponseTable, Waiter};
@@ -119,10 +120,6 @@ impl Connection {
 
     pub(super) fn responses(&self) -> &ResponseTable<RemotingCommand> {
         &self.responses
-    }
-
-    pub(super) fn is_closed(&self) -> bool {
-        matches!(self.outbound.lock().phase, Phase::Closed(_))
     }
 
     /// When the connect was done; `None` before that, and after the end.
@@ -470,6 +467,12 @@ impl Connection {
             reason,
             written: true,
         }
+    }
+}
+
+impl Channel for Connection {
+    fn is_closed(&self) -> bool {
+        matches!(self.outbound.lock().phase, Phase::Closed(_))
     }
 }
 

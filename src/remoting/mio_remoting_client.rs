@@ -1,12 +1,12 @@
 //! Calls to servers by their address (Java `NettyRemotingClient`).
 
-use std::collections::HashMap;
 use std::fmt;
 use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
 use rocketmq_protocol::{RemotingCommand, response_code};
 
+use super::channel_table::{ChannelTable, Found};
 use super::connection::{Connection, ConnectionHandler};
 use super::event_loop::EventLoop;
 use super::name_servers::{NameServers, share};
@@ -16,7 +16,7 @@ use super::response_future::{ResponseFuture, Waiter, wait_or_withdraw};
 use crate::client_config::ClientConfig;
 use crate::error::{Error, Result, client_error_code};
 use crate::service::ThreadPool;
-use crate::sync::{Arc, Deadline, Mutex, OnceCell, Weak, now};
+use crate::sync::{Arc, Deadline, OnceCell, Weak, now};
 
 /// How long a caller whose deadline has passed waits for a reply that is being handed over.
 const HAND_OVER: Duration = Duration::from_secs(1);
@@ -66,21 +66,12 @@ struct Inner {
     /// Runs completions of asynchronous calls and requests of servers.
     executor: Arc<ThreadPool>,
     config: RemotingConfig,
-    channels: Mutex<Channels>,
+    channels: ChannelTable<Connection>,
     name_servers: NameServers,
     async_permits: Permits,
     oneway_permits: Permits,
     processor: OnceCell<Weak<dyn RequestProcessor>>,
     listener: OnceCell<Weak<dyn ChannelEventListener>>,
-}
-
-#[derive(Debug, Default)]
-struct Channels {
-    table: HashMap<Arc<str>, Arc<Connection>>,
-    /// When a server was left because it said good-bye.
-    left: HashMap<Arc<str>, Instant>,
-    /// Set at the end: a call that is still under way somewhere connects to nobody any more.
-    closed: bool,
 }
 
 impl MioRemotingClient {
@@ -95,7 +86,7 @@ impl MioRemotingClient {
                 event_loop,
                 executor,
                 config,
-                channels: Mutex::new(Channels::default()),
+                channels: ChannelTable::new(),
                 name_servers: NameServers::new(name_servers),
                 async_permits: Permits::new(PERMITS),
                 oneway_permits: Permits::new(PERMITS),
@@ -197,11 +188,7 @@ impl MioRemotingClient {
 
     /// Closes all connections, whose pending calls fail, and makes no new ones.
     pub(crate) fn close(&self) {
-        let mut channels = self.inner.channels.lock();
-        channels.closed = true;
-        let connections: Vec<_> = channels.table.values().cloned().collect();
-        drop(channels);
-        for connection in connections {
+        for connection in self.inner.channels.close() {
             connection.close(&shut_down(connection.addr()));
         }
     }
@@ -273,51 +260,36 @@ enum GoAway {
 impl Inner {
     /// The connection to an address, which may be under way still.
     fn connection(self: &Arc<Self>, addr: &str) -> Result<Arc<Connection>> {
-        let mut channels = self.channels.lock();
-        if channels.closed {
-            return Err(Error::RemotingConnect {
+        let found = self.channels.get_or_make(addr, |addr| {
+            let handler = Arc::clone(self) as Arc<dyn ConnectionHandler>;
+            let event_loop = Arc::clone(self.event_loop.shared());
+            Connection::new(addr, self.config.clone(), event_loop, handler)
+        });
+        match found {
+            Found::Present(connection) => Ok(connection),
+            Found::Made(connection) => {
+                connection.open();
+                Ok(connection)
+            }
+            Found::Closed => Err(Error::RemotingConnect {
                 addr: addr.to_owned(),
                 reason: "the client is shut down".into(),
-            });
+            }),
         }
-        let present = channels.table.get(addr);
-        if let Some(connection) = present.filter(|connection| !connection.is_closed()) {
-            return Ok(Arc::clone(connection));
-        }
-        let addr: Arc<str> = addr.into();
-        let handler = Arc::clone(self) as Arc<dyn ConnectionHandler>;
-        let event_loop = Arc::clone(self.event_loop.shared());
-        let connection =
-            Connection::new(Arc::clone(&addr), self.config.clone(), event_loop, handler);
-        channels.table.insert(addr, Arc::clone(&connection));
-        drop(channels);
-        connection.open();
-        Ok(connection)
     }
 
     /// Takes a connection whose server says good-bye out of use, so that the next call connects
     /// anew; what waits on it is still answered there. A server that was left a moment ago is not
     /// left again.
     fn leave(&self, connection: &Arc<Connection>) {
-        let mut channels = self.channels.lock();
         let addr = connection.addr();
-        let is_current = channels
-            .table
-            .get(addr)
-            .is_some_and(|current| Arc::ptr_eq(current, connection));
-        let now = now();
-        let lately = channels
-            .left
-            .get(addr)
-            .is_some_and(|at| now.saturating_duration_since(*at) < MIN_RECONNECT_INTERVAL);
-        if !is_current || lately {
-            return;
+        if self
+            .channels
+            .leave(addr, connection, now(), MIN_RECONNECT_INTERVAL)
+        {
+            log::info!("{addr} is shutting down, connecting anew");
+            connection.retire();
         }
-        channels.table.remove(addr);
-        channels.left.insert(addr.into(), now);
-        drop(channels);
-        log::info!("{addr} is shutting down, connecting anew");
-        connection.retire();
     }
 
     fn submit_async(
@@ -397,12 +369,7 @@ impl ConnectionHandler for Inner {
 
     fn on_close(&self, connection: &Arc<Connection>, error: &Error) {
         log::debug!("connection to {} ended: {error}", connection.addr());
-        let mut channels = self.channels.lock();
-        let current = channels.table.get(connection.addr());
-        if current.is_some_and(|current| Arc::ptr_eq(current, connection)) {
-            channels.table.remove(connection.addr());
-        }
-        drop(channels);
+        self.channels.remove(connection.addr(), connection);
         if let Some(listener) = self.listener.get().and_then(Weak::upgrade) {
             listener.on_channel_closed(connection.addr());
         }

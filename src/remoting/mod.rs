@@ -3,6 +3,7 @@
 //! Knows commands, not topics or groups. One [`EventLoop`] serves all connections of a manager; it
 //! reads, completes calls, and writes only what a calling thread could not write itself.
 
+mod channel_table;
 #[cfg(not(loom))]
 mod connection;
 #[cfg(not(loom))]

@@ -8,15 +8,21 @@
     reason = "the layers above take what they need of it"
 )]
 
+mod instance_table;
 mod scheduled_service;
 mod service_state;
 mod service_thread;
+#[cfg(not(loom))]
+mod thread_options;
 mod thread_pool;
 
+pub(crate) use instance_table::{Entry, InstanceTable};
 pub(crate) use scheduled_service::{ScheduledService, TaskHandle};
 pub(crate) use service_state::AtomicServiceState;
 pub use service_state::ServiceState;
 pub use service_thread::{JoinOutcome, ServiceContext, ServiceHandle, ServiceThread};
+#[cfg(not(loom))]
+pub use thread_options::ThreadOptions;
 pub(crate) use thread_pool::{PoolReport, Rejected, RejectedReason, ThreadPool};
 
 /// Runs foreign code on one of our threads: a panic in it is logged under `thread`'s name and ends
