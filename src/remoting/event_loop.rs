@@ -113,20 +113,28 @@ impl Shared {
         self.stopped.load(Ordering::SeqCst)
     }
 
+    /// Lets the loop know a connection from its beginning on, so that its calls end at their
+    /// deadlines while a name is being looked up too. `false` after the end of the loop.
+    pub(super) fn remember(&self, connection: &Arc<Connection>) -> bool {
+        let mut connections = self.connections.lock();
+        // Asked under the lock: the loop, once stopped, empties the table until it stays empty.
+        if self.is_stopped() {
+            return false;
+        }
+        connections.insert(connection.token(), Arc::clone(connection));
+        true
+    }
+
     /// Makes the loop serve a connection's socket. Edge-triggered: whoever is told that the socket
     /// is ready goes on until it would block.
     pub(super) fn register(
         &self,
-        connection: &Arc<Connection>,
+        token: Token,
         stream: &mut mio::net::TcpStream,
     ) -> io::Result<()> {
         if self.is_stopped() {
             return Err(io::Error::other("the client is shut down"));
         }
-        let token = connection.token();
-        self.connections
-            .lock()
-            .insert(token, Arc::clone(connection));
         self.registry
             .register(stream, token, Interest::READABLE | Interest::WRITABLE)
     }

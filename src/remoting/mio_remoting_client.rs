@@ -37,12 +37,19 @@ struct Inner {
     /// Runs completions of asynchronous calls and requests of servers.
     executor: Arc<ThreadPool>,
     connect_timeout: Duration,
-    channel_table: Mutex<HashMap<Arc<str>, Arc<Connection>>>,
+    channel_table: Mutex<ChannelTable>,
     name_servers: Vec<String>,
     /// The position of the name server in use.
     chosen_name_server: AtomicUsize,
     processor: OnceCell<Weak<dyn RequestProcessor>>,
     listener: OnceCell<Weak<dyn ChannelEventListener>>,
+}
+
+#[derive(Debug, Default)]
+struct ChannelTable {
+    connections: HashMap<Arc<str>, Arc<Connection>>,
+    /// Set at the end: a call that comes later, of a caller that tries again say, opens nothing.
+    closed: bool,
 }
 
 impl MioRemotingClient {
@@ -59,7 +66,7 @@ impl MioRemotingClient {
                 event_loop,
                 executor,
                 connect_timeout,
-                channel_table: Mutex::new(HashMap::new()),
+                channel_table: Mutex::new(ChannelTable::default()),
                 name_servers,
                 chosen_name_server: AtomicUsize::new(start),
                 processor: OnceCell::new(),
@@ -99,12 +106,12 @@ impl MioRemotingClient {
         let opaque = self.inner.event_loop.shared().next_opaque();
         request.opaque = opaque;
         let frame = encode(addr, &request)?;
-        let connection = self.inner.connection(addr);
+        let connection = self.inner.connection(addr)?;
         let future = ResponseFuture::new();
         connection
             .responses()
             .insert(opaque, Waiter::Future(future.clone()));
-        if let Err(error) = connection.submit(&frame) {
+        if let Err(error) = connection.submit(opaque, frame) {
             // Without the entry the end of the connection has completed the future already.
             if connection.responses().take(opaque).is_some() {
                 return Err(error);
@@ -138,13 +145,14 @@ impl MioRemotingClient {
                 (rejected.task)();
             }
         };
-        let frame = match encode(addr, &request) {
-            Ok(frame) => frame,
+        let ready =
+            encode(addr, &request).and_then(|frame| Ok((frame, self.inner.connection(addr)?)));
+        let (frame, connection) = match ready {
+            Ok(ready) => ready,
             Err(error) => return completion(Err(error)),
         };
-        let connection = self.inner.connection(addr);
         connection.add_callback(opaque, deadline, Box::new(completion));
-        if let Err(error) = connection.submit(&frame) {
+        if let Err(error) = connection.submit(opaque, frame) {
             if let Some(waiter) = connection.responses().take(opaque) {
                 waiter.complete(Err(error));
             }
@@ -156,7 +164,7 @@ impl MioRemotingClient {
         request.opaque = self.inner.event_loop.shared().next_opaque();
         request.mark_oneway();
         let frame = encode(addr, &request)?;
-        self.inner.connection(addr).submit(&frame)
+        self.inner.connection(addr)?.submit(request.opaque, frame)
     }
 
     /// Asks the name server in use, and the others in turn if that one cannot be reached.
@@ -197,16 +205,23 @@ impl MioRemotingClient {
         Err(last)
     }
 
-    /// Closes all connections; their pending calls fail.
+    /// Closes all connections, whose pending calls fail, and lets no new ones be made.
     pub(crate) fn close(&self) {
-        let connections: Vec<_> = self.inner.channel_table.lock().values().cloned().collect();
+        let mut table = self.inner.channel_table.lock();
+        table.closed = true;
+        let connections: Vec<_> = table.connections.values().cloned().collect();
+        drop(table);
         for connection in connections {
-            connection.close(&Error::RemotingSendRequest {
-                addr: connection.addr().to_owned(),
-                reason: "the client is shut down".into(),
-                written: true,
-            });
+            connection.close(&shut_down(connection.addr(), true));
         }
+    }
+}
+
+fn shut_down(addr: &str, written: bool) -> Error {
+    Error::RemotingSendRequest {
+        addr: addr.to_owned(),
+        reason: "the client is shut down".into(),
+        written,
     }
 }
 
@@ -231,20 +246,24 @@ fn with_waited(error: Error, started: std::time::Instant) -> Error {
 
 impl Inner {
     /// The connection to an address, which may be under way still.
-    fn connection(self: &Arc<Self>, addr: &str) -> Arc<Connection> {
+    fn connection(self: &Arc<Self>, addr: &str) -> Result<Arc<Connection>> {
         let mut table = self.channel_table.lock();
-        if let Some(connection) = table.get(addr).filter(|connection| !connection.is_closed()) {
-            return Arc::clone(connection);
+        if table.closed {
+            return Err(shut_down(addr, false));
+        }
+        let present = table.connections.get(addr);
+        if let Some(connection) = present.filter(|connection| !connection.is_closed()) {
+            return Ok(Arc::clone(connection));
         }
         let addr: Arc<str> = addr.into();
         let handler = Arc::clone(self) as Arc<dyn ConnectionHandler>;
         let event_loop = Arc::clone(self.event_loop.shared());
         let connection =
             Connection::new(Arc::clone(&addr), self.connect_timeout, event_loop, handler);
-        table.insert(addr, Arc::clone(&connection));
+        table.connections.insert(addr, Arc::clone(&connection));
         drop(table);
         connection.open();
-        connection
+        Ok(connection)
     }
 }
 
@@ -264,7 +283,8 @@ impl ConnectionHandler for Inner {
                 return;
             };
             answer.opaque = opaque;
-            let sent = encode(connection.addr(), &answer).and_then(|f| connection.submit(&f));
+            let sent =
+                encode(connection.addr(), &answer).and_then(|f| connection.submit(opaque, f));
             if let Err(error) = sent {
                 log::warn!(
                     "the answer to request {code} of {} is lost: {error}",
@@ -287,11 +307,9 @@ impl ConnectionHandler for Inner {
     fn on_close(&self, connection: &Arc<Connection>, error: &Error) {
         log::debug!("connection to {} ended: {error}", connection.addr());
         let mut table = self.channel_table.lock();
-        if table
-            .get(connection.addr())
-            .is_some_and(|current| Arc::ptr_eq(current, connection))
-        {
-            table.remove(connection.addr());
+        let current = table.connections.get(connection.addr());
+        if current.is_some_and(|current| Arc::ptr_eq(current, connection)) {
+            table.connections.remove(connection.addr());
         }
         drop(table);
         if let Some(listener) = self.listener.get().and_then(Weak::upgrade) {
@@ -335,16 +353,16 @@ impl PendingCall {
             grace,
         );
         outcome.unwrap_or_else(|| {
-            Err(Error::RemotingTimeout {
-                addr: self.connection.addr().to_owned(),
-                timeout: now().saturating_duration_since(self.started),
-            })
+            let waited = now().saturating_duration_since(self.started);
+            Err(self.connection.timed_out(self.opaque, waited))
         })
     }
 }
 
 impl Drop for PendingCall {
     fn drop(&mut self) {
-        let _ = self.connection.responses().take(self.opaque);
+        if self.connection.responses().take(self.opaque).is_some() {
+            self.connection.withdraw(self.opaque);
+        }
     }
 }
