@@ -183,15 +183,24 @@ impl Error {
 
     /// Whether the message may have been stored although the send failed.
     ///
-    /// A connect failure never reached a broker, and a broker that answers with an error has not
-    /// stored the message. A time-out, a connection that broke after bytes were written, and an
-    /// answer that cannot be read leave it open: whoever sends again must expect a duplicate. After
-    /// several attempts any one of them may be the reason, and this looks at the one that is most
-    /// in doubt.
+    /// A connect failure never reached a broker, a broker that answers with an error has not stored
+    /// the message, and where no broker was found nothing was sent, however the name server failed.
+    /// A time-out, a connection that broke after bytes were written, and an answer that cannot be
+    /// read leave it open: whoever sends again must expect a duplicate. After several attempts any
+    /// one of them may be the reason, and this looks at the one that is most in doubt.
     pub fn may_have_been_stored(&self) -> bool {
         match self {
             Self::RemotingTimeout { .. } | Self::RemotingCommand { .. } => true,
             Self::RemotingSendRequest { written, .. } => *written,
+            Self::MQClient {
+                code:
+                    Some(
+                        client_error_code::NOT_FOUND_TOPIC_EXCEPTION
+                        | client_error_code::BROKER_NOT_EXIST_EXCEPTION
+                        | client_error_code::NO_NAME_SERVER_EXCEPTION,
+                    ),
+                ..
+            } => false,
             Self::MQClient {
                 source: Some(source),
                 ..

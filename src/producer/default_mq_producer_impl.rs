@@ -293,9 +293,9 @@ impl DefaultMQProducerImpl {
 fn code_of(error: &Error) -> i32 {
     match error {
         Error::MQBroker { code, .. } => *code,
-        Error::RemotingConnect { .. } | Error::RemotingSendRequest { .. } => {
-            client_error_code::CONNECT_BROKER_EXCEPTION
-        }
+        Error::RemotingConnect { .. }
+        | Error::RemotingSendRequest { .. }
+        | Error::RemotingCommand { .. } => client_error_code::CONNECT_BROKER_EXCEPTION,
         Error::RemotingTimeout { .. } | Error::RemotingTooMuchRequest { .. } => {
             client_error_code::ACCESS_BROKER_TIMEOUT
         }

@@ -98,19 +98,20 @@ pub(crate) fn send_kernel(
     deadline: Deadline,
 ) -> Result<SendResult> {
     let broker = mq.broker_name();
-    let mut addr = instance.brokers().find_broker_address_in_publish(broker);
-    if addr.is_none() {
-        instance.update_topic_route_info(&message.topic, RouteOf::Topic, deadline)?;
-        addr = instance.brokers().find_broker_address_in_publish(broker);
-    }
-    let Some(addr) = addr else {
-        return Err(Error::client(
-            client_error_code::BROKER_NOT_EXIST_EXCEPTION,
-            format!(
-                "broker {broker} has no master in the route of {}",
-                message.topic
-            ),
-        ));
+    let find = || instance.brokers().find_broker_address_in_publish(broker);
+    let addr = match find() {
+        Some(addr) => addr,
+        None => {
+            let asked = instance.update_topic_route_info(&message.topic, RouteOf::Topic, deadline);
+            find().ok_or_else(|| Error::MQClient {
+                code: Some(client_error_code::BROKER_NOT_EXIST_EXCEPTION),
+                reason: format!(
+                    "broker {broker} has no master in the route of {}",
+                    message.topic
+                ),
+                source: asked.err().map(Box::new),
+            })?
+        }
     };
     let header = SendMessageRequestHeader {
         queue_id: mq.queue_id(),

@@ -53,9 +53,10 @@ pub(super) struct Connection {
 struct Outbound {
     phase: Phase,
     opened_at: Option<Instant>,
-    /// Frames that wait for the connect, or for the peer to read. While the phase is `Open` and
-    /// this is not empty, a write would block and the event loop will be told when it no longer
-    /// does.
+    /// Frames that wait for the connect, with their opaques; empty once the phase is `Open`.
+    unsent: Vec<(i32, BytesMut)>,
+    /// Bytes that wait for the peer to read, empty before the phase is `Open`. While this is not
+    /// empty, a write would block and the event loop will be told when it no longer does.
     queued: BytesMut,
 }
 
@@ -99,6 +100,7 @@ impl Connection {
             outbound: Mutex::new(Outbound {
                 phase: Phase::Resolving,
                 opened_at: None,
+                unsent: Vec::new(),
                 queued: BytesMut::new(),
             }),
             reader: Mutex::new(Reader {
@@ -216,37 +218,54 @@ impl Connection {
         });
     }
 
-    /// Writes a frame, or queues it behind others or behind the connect. Never blocks.
-    pub(super) fn submit(self: &Arc<Self>, frame: &[u8]) -> Result<()> {
+    /// Writes a frame, or keeps it until the connect is done or the peer reads on. Never blocks.
+    pub(super) fn submit(self: &Arc<Self>, opaque: i32, frame: BytesMut) -> Result<()> {
         let mut outbound = self.outbound.lock();
         let stream = match &outbound.phase {
             Phase::Closed(error) => return Err(error.clone()),
             Phase::Open(stream) if outbound.queued.is_empty() => Some(Arc::clone(stream)),
             _ => None,
         };
-        let mut rest = frame;
-        if let Some(stream) = stream {
-            self.note_activity();
-            match write_until_blocked(&stream, frame) {
-                Ok(written) => rest = frame.get(written..).unwrap_or_default(),
-                Err(error) => {
-                    drop(outbound);
-                    let error = self.broken(&error);
-                    self.close(&error);
-                    return Err(error);
-                }
+        let Some(stream) = stream else {
+            let waiting = outbound.waiting_bytes();
+            if waiting.saturating_add(frame.len()) > MAX_QUEUED_BYTES {
+                return Err(Error::RemotingTooMuchRequest {
+                    reason: format!(
+                        "{waiting} bytes wait for {} to read them, the most is {MAX_QUEUED_BYTES}",
+                        self.addr
+                    ),
+                });
             }
-        } else if outbound.queued.len().saturating_add(frame.len()) > MAX_QUEUED_BYTES {
-            return Err(Error::RemotingTooMuchRequest {
-                reason: format!(
-                    "{} bytes wait for {} to read them, the most is {MAX_QUEUED_BYTES}",
-                    outbound.queued.len(),
-                    self.addr
-                ),
-            });
+            if let Phase::Open(_) = outbound.phase {
+                outbound.queued.unsplit(frame);
+            } else {
+                outbound.unsent.push((opaque, frame));
+            }
+            return Ok(());
+        };
+        self.note_activity();
+        match write_until_blocked(&stream, &frame) {
+            Ok(written) => {
+                let rest = frame.get(written..).unwrap_or_default();
+                outbound.queued.extend_from_slice(rest);
+                Ok(())
+            }
+            Err(error) => {
+                drop(outbound);
+                let error = self.broken(&error);
+                self.close(&error);
+                Err(error)
+            }
         }
-        outbound.queued.extend_from_slice(rest);
-        Ok(())
+    }
+
+    /// Takes back a frame that waits for the connect. `true` means that the peer has not seen and
+    /// will not see anything of it.
+    pub(super) fn withdraw(&self, opaque: i32) -> bool {
+        let mut outbound = self.outbound.lock();
+        let before = outbound.unsent.len();
+        outbound.unsent.retain(|(waiting, _)| *waiting != opaque);
+        outbound.unsent.len() < before
     }
 
     /// Registers a call that ends by `completion` exactly once: with the reply, when the connection
@@ -277,6 +296,9 @@ impl Connection {
                 Ok(true) => {
                     outbound.phase = Phase::Open(stream);
                     outbound.opened_at = Some(now());
+                    for (_, frame) in std::mem::take(&mut outbound.unsent) {
+                        outbound.queued.unsplit(frame);
+                    }
                     opened = true;
                 }
                 Ok(false) => return,
@@ -354,12 +376,23 @@ impl Connection {
             Timer::Idle => self.close_if_idle(),
             Timer::Call(opaque) => {
                 if let Some(waiter) = self.responses.take(opaque) {
-                    waiter.complete(Err(Error::RemotingTimeout {
-                        addr: self.addr.to_string(),
-                        timeout: Duration::ZERO,
-                    }));
+                    waiter.complete(Err(self.timed_out(opaque, Duration::ZERO)));
                 }
             }
+        }
+    }
+
+    /// The error of a call whose time is up: nothing was sent if the connect is what took so long.
+    pub(super) fn timed_out(&self, opaque: i32, waited: Duration) -> Error {
+        if self.withdraw(opaque) {
+            return Error::RemotingConnect {
+                addr: self.addr.to_string(),
+                reason: "not connected before the request's time was up".to_owned(),
+            };
+        }
+        Error::RemotingTimeout {
+            addr: self.addr.to_string(),
+            timeout: waited,
         }
     }
 
@@ -434,6 +467,7 @@ impl Connection {
             _ => std::mem::replace(&mut outbound.phase, Phase::Closed(error.clone())),
         };
         outbound.queued = BytesMut::new();
+        let unsent = std::mem::take(&mut outbound.unsent);
         drop(outbound);
         match before {
             Phase::Connecting { stream, timer, .. } => {
@@ -451,8 +485,12 @@ impl Connection {
         self.event_loop.forget(self.token);
         // Before the calls end: whoever tries again at once gets a new connection.
         self.handler.on_close(self, error);
-        for waiter in self.responses.drain() {
-            waiter.complete(Err(error.clone()));
+        for (opaque, waiter) in self.responses.drain() {
+            let mut error = error.clone();
+            if let Error::RemotingSendRequest { written, .. } = &mut error {
+                *written &= unsent.iter().all(|(waiting, _)| *waiting != opaque);
+            }
+            waiter.complete(Err(error));
         }
     }
 
@@ -467,6 +505,13 @@ impl Connection {
             reason,
             written: true,
         }
+    }
+}
+
+impl Outbound {
+    fn waiting_bytes(&self) -> usize {
+        let unsent: usize = self.unsent.iter().map(|(_, frame)| frame.len()).sum();
+        self.queued.len() + unsent
     }
 }
 
@@ -513,4 +558,100 @@ fn write_until_blocked(mut stream: &TcpStream, bytes: &[u8]) -> io::Result<usize
         }
     }
     Ok(written)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::super::event_loop::EventLoop;
+    use super::super::response_future::ResponseFuture;
+    use super::*;
+    use crate::sync::channel::{bounded, unbounded};
+
+    const GENEROUS: Duration = Duration::from_secs(30);
+
+    #[derive(Debug)]
+    struct Ignores;
+
+    impl ConnectionHandler for Ignores {
+        fn on_request(&self, _: &Arc<Connection>, _: RemotingCommand) {}
+        fn on_open(&self, _: &Arc<Connection>) {}
+        fn on_close(&self, _: &Arc<Connection>, _: &Error) {}
+    }
+
+    fn connection(event_loop: &EventLoop, addr: &str) -> Arc<Connection> {
+        let shared = Arc::clone(event_loop.shared());
+        let config = RemotingConfig {
+            connect_timeout: GENEROUS,
+            channel_max_idle_time: GENEROUS,
+            close_socket_if_timeout: true,
+        };
+        Connection::new(addr.into(), config, shared, Arc::new(Ignores))
+    }
+
+    #[test]
+    fn a_frame_that_is_taken_back_before_the_connect_is_never_sent() {
+        let event_loop = EventLoop::start("test").unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let addr = listener.local_addr().unwrap().to_string();
+        let connection = connection(&event_loop, &addr);
+        connection.submit(1, BytesMut::from("one")).unwrap();
+        connection.submit(2, BytesMut::from("two")).unwrap();
+        let error = connection.timed_out(1, GENEROUS);
+        assert!(matches!(error, Error::RemotingConnect { .. }), "{error:?}");
+        assert!(!error.may_have_been_stored());
+
+        connection.open();
+        let mut stream = listener.accept().unwrap().0;
+        stream.set_read_timeout(Some(GENEROUS)).unwrap();
+        let mut received = [0; 3];
+        stream.read_exact(&mut received).unwrap();
+        assert_eq!(&received, b"two");
+        let error = connection.timed_out(2, GENEROUS);
+        assert!(matches!(error, Error::RemotingTimeout { .. }), "{error:?}");
+        assert!(event_loop.shutdown(Deadline::after(GENEROUS)));
+    }
+
+    #[test]
+    fn a_connection_that_ends_before_it_is_open_has_sent_nothing() {
+        let event_loop = EventLoop::start("test").unwrap();
+        let connection = connection(&event_loop, "127.0.0.1:1");
+        let future = ResponseFuture::new();
+        let waiter = Waiter::Future(future.clone());
+        connection.responses().insert(1, waiter);
+        connection.submit(1, BytesMut::from("one")).unwrap();
+        connection.close(&Error::RemotingSendRequest {
+            addr: connection.addr().to_owned(),
+            reason: "the client is shut down".into(),
+            written: true,
+        });
+        let error = future.wait(Deadline::after(GENEROUS)).unwrap().unwrap_err();
+        assert!(!error.may_have_been_stored(), "{error:?}");
+        assert!(event_loop.shutdown(Deadline::after(GENEROUS)));
+    }
+
+    #[test]
+    fn a_call_ends_at_its_deadline_while_the_name_is_looked_up() {
+        let event_loop = EventLoop::start("test").unwrap();
+        let (release, held) = bounded::<()>(0);
+        for _ in 0..16 {
+            let held = held.clone();
+            let busy = event_loop.shared().resolver.execute(move || {
+                let _ = held.recv();
+            });
+            assert!(busy.is_ok());
+        }
+        let connection = connection(&event_loop, "localhost:1");
+        connection.open();
+        let (ended, outcome) = unbounded();
+        let deadline = Deadline::after(Duration::from_millis(20));
+        let callback = Box::new(move |outcome: Result<_>| ended.send(outcome).unwrap());
+        connection.add_callback(1, deadline, callback);
+        connection.submit(1, BytesMut::from("one")).unwrap();
+        let error = outcome.recv_timeout(GENEROUS).unwrap().unwrap_err();
+        assert!(matches!(error, Error::RemotingConnect { .. }), "{error:?}");
+        drop(release);
+        assert!(event_loop.shutdown(Deadline::after(GENEROUS)));
+    }
 }

@@ -153,7 +153,7 @@ impl MioRemotingClient {
         request.opaque = self.inner.event_loop.shared().next_opaque();
         request.mark_oneway();
         let frame = encode(addr, &request)?;
-        self.inner.connection(addr)?.submit(&frame)
+        self.inner.connection(addr)?.submit(request.opaque, frame)
     }
 
     /// Asks the name server in use, and the others in turn if that one does not answer.
@@ -323,7 +323,7 @@ impl Inner {
             outcome => completion(outcome),
         };
         connection.add_callback(opaque, deadline, Box::new(completion));
-        if let Err(error) = connection.submit(&frame) {
+        if let Err(error) = connection.submit(opaque, frame) {
             if let Some(waiter) = connection.responses().take(opaque) {
                 waiter.complete(Err(error));
             }
@@ -347,7 +347,8 @@ impl ConnectionHandler for Inner {
                 return;
             };
             answer.opaque = opaque;
-            let sent = encode(connection.addr(), &answer).and_then(|f| connection.submit(&f));
+            let sent =
+                encode(connection.addr(), &answer).and_then(|f| connection.submit(opaque, f));
             if let Err(error) = sent {
                 log::warn!(
                     "the answer to request {code} of {} is lost: {error}",
@@ -405,7 +406,7 @@ impl PendingCall {
         let future = ResponseFuture::new();
         let responses = connection.responses();
         responses.insert(opaque, Waiter::Future(future.clone()));
-        if let Err(error) = connection.submit(&frame) {
+        if let Err(error) = connection.submit(opaque, frame) {
             // Without the entry the end of the connection has completed the future already.
             if responses.take(opaque).is_some() {
                 return Err(error);
@@ -451,11 +452,10 @@ impl PendingCall {
             grace,
         );
         outcome.unwrap_or_else(|| {
+            let waited = now().saturating_duration_since(self.started);
+            let error = self.connection.timed_out(self.request.opaque, waited);
             self.close_if_silent(deadline);
-            Err(Error::RemotingTimeout {
-                addr: self.addr().to_owned(),
-                timeout: now().saturating_duration_since(self.started),
-            })
+            Err(error)
         })
     }
 

@@ -108,13 +108,9 @@ impl<T> ResponseTable<T> {
         self.pending.lock().remove(&opaque)
     }
 
-    /// Takes all.
-    pub(crate) fn drain(&self) -> Vec<Waiter<T>> {
-        self.pending
-            .lock()
-            .drain()
-            .map(|(_, waiter)| waiter)
-            .collect()
+    /// Takes all, with their opaques.
+    pub(crate) fn drain(&self) -> Vec<(i32, Waiter<T>)> {
+        self.pending.lock().drain().collect()
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -218,7 +214,7 @@ mod loom_tests {
             let closer = {
                 let table = Arc::clone(&table);
                 loom::thread::spawn(move || {
-                    for waiter in table.drain() {
+                    for (_, waiter) in table.drain() {
                         waiter.complete(Ok(2));
                     }
                 })

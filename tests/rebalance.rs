@@ -1,0 +1,450 @@
+//! Members of a group come, go and die; each queue has one owner, the one that the strategy says.
+#![allow(
+    clippy::disallowed_types,
+    clippy::disallowed_methods,
+    reason = "a test is outside of what loom models"
+)]
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::env;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use rocketmq_blocking::rebalance::{AllocateMessageQueueAveragely, AllocateMessageQueueStrategy};
+use rocketmq_blocking::{
+    ConsumeFromWhere, DefaultMQProducer, DefaultMQPushConsumer, DefaultMQPushConsumerBuilder,
+    MQClientManager, Message, MessageQueue,
+};
+use rocketmq_embedded::{Cluster, ControlAction, ControlTimes};
+use support::{GENEROUS, Inbox, Target, quick, unique, wait_until};
+
+const GET_CONSUMER_LIST_BY_GROUP: i32 = 38;
+/// Longer than a test waits: whatever happens in time has another cause.
+const NEVER: Duration = Duration::from_secs(600);
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+fn builder(
+    namesrv: &str,
+    manager: &MQClientManager,
+    group: &str,
+    topic: &str,
+) -> DefaultMQPushConsumerBuilder {
+    quick(DefaultMQPushConsumer::builder(group))
+        .client_manager(manager)
+        .namesrv_addr(namesrv)
+        .consume_from_where(ConsumeFromWhere::ConsumeFromFirstOffset)
+        .subscribe(topic, "*")
+}
+
+fn member(
+    namesrv: &str,
+    manager: &MQClientManager,
+    group: &str,
+    topic: &str,
+    inbox: &Inbox,
+) -> DefaultMQPushConsumer {
+    let consumer = builder(namesrv, manager, group, topic)
+        .rebalance_wait_interval(NEVER)
+        .message_listener(inbox.listener())
+        .build()
+        .unwrap();
+    consumer.start().unwrap();
+    consumer
+}
+
+fn owned(consumer: &DefaultMQPushConsumer, topic: &str) -> Vec<MessageQueue> {
+    let mut queues = consumer.owned_queues();
+    queues.retain(|mq| mq.topic() == topic);
+    queues
+}
+
+/// Whether the members own together what they should, each what the strategy gives it.
+fn is_settled(members: &[&DefaultMQPushConsumer], topic: &str, queues: &[MessageQueue]) -> bool {
+    let mut ids: Vec<String> = members.iter().map(|m| m.client_id().unwrap()).collect();
+    ids.sort();
+    members.iter().all(|member| {
+        let id = member.client_id().unwrap();
+        let wanted = AllocateMessageQueueAveragely
+            .allocate("g", &id, queues, &ids)
+            .unwrap();
+        owned(member, topic) == wanted
+    })
+}
+
+#[track_caller]
+fn wait_until_settled(members: &[&DefaultMQPushConsumer], topic: &str, queues: &[MessageQueue]) {
+    wait_until("each member owns its share", || {
+        is_settled(members, topic, queues)
+    });
+    let mut all: Vec<_> = members.iter().flat_map(|m| owned(m, topic)).collect();
+    all.sort();
+    assert_eq!(all, queues, "each queue has one owner");
+}
+
+/// The queues of a topic, sorted, as a producer finds them.
+fn queues_of(namesrv: &str, topic: &str) -> Vec<MessageQueue> {
+    let producer = producer(namesrv);
+    let mut queues = producer.fetch_publish_message_queues(topic).unwrap();
+    queues.sort();
+    queues
+}
+
+fn producer(namesrv: &str) -> DefaultMQProducer {
+    let producer = DefaultMQProducer::builder("p")
+        .client_manager(&MQClientManager::new())
+        .namesrv_addr(namesrv)
+        .build()
+        .unwrap();
+    producer.start().unwrap();
+    producer
+}
+
+#[test]
+fn members_come_and_go() {
+    let target = Target::start(2);
+    let (topic, group) = (unique("T"), unique("g"));
+    target.create_topic(&topic, 4);
+    let queues = queues_of(target.namesrv(), &topic);
+    let manager = MQClientManager::new();
+    let inbox = Inbox::new();
+    let mut members: Vec<DefaultMQPushConsumer> = Vec::new();
+    let check = |members: &[DefaultMQPushConsumer]| {
+        let members: Vec<_> = members.iter().collect();
+        wait_until_settled(&members, &topic, &queues);
+    };
+    for count in 1..=5 {
+        members.push(member(target.namesrv(), &manager, &group, &topic, &inbox));
+        check(&members);
+        assert_eq!(manager.instance_count(), count, "one client id a member");
+    }
+    // One that is neither the first nor the last in the order of ids, one dropped, then the rest.
+    members.remove(2).shutdown(TIMEOUT);
+    check(&members);
+    drop(members.remove(0));
+    check(&members);
+    members.push(member(target.namesrv(), &manager, &group, &topic, &inbox));
+    check(&members);
+    while members.len() > 1 {
+        members.remove(0).shutdown(TIMEOUT);
+        check(&members);
+    }
+}
+
+#[test]
+fn more_members_than_queues_leave_some_idle() {
+    let target = Target::start(1);
+    let (topic, group) = (unique("T"), unique("g"));
+    target.create_topic(&topic, 2);
+    let queues = queues_of(target.namesrv(), &topic);
+    let manager = MQClientManager::new();
+    let inbox = Inbox::new();
+    let members: Vec<_> = (0..4)
+        .map(|_| member(target.namesrv(), &manager, &group, &topic, &inbox))
+        .collect();
+    wait_until_settled(&members.iter().collect::<Vec<_>>(), &topic, &queues);
+    assert_eq!(
+        members
+            .iter()
+            .filter(|m| owned(m, &topic).is_empty())
+            .count(),
+        queues.len().max(2)
+    );
+}
+
+#[test]
+fn nothing_is_lost_or_left_behind_when_queues_change_hands() {
+    let target = Target::start(2);
+    let (topic, group) = (unique("T"), unique("g"));
+    target.create_topic(&topic, 4);
+    let queues = queues_of(target.namesrv(), &topic);
+    let manager = MQClientManager::new();
+    let inbox = Inbox::new();
+    let producer = producer(target.namesrv());
+    let mut sent = 0;
+    let mut send = |count: usize| {
+        for _ in 0..count {
+            producer
+                .send(&Message::new(topic.as_str(), format!("m{sent}")))
+                .unwrap();
+            sent += 1;
+        }
+        sent
+    };
+    let first = member(target.namesrv(), &manager, &group, &topic, &inbox);
+    send(200);
+    let second = member(target.namesrv(), &manager, &group, &topic, &inbox);
+    send(200);
+    wait_until_settled(&[&first, &second], &topic, &queues);
+    let third = member(target.namesrv(), &manager, &group, &topic, &inbox);
+    send(200);
+    first.shutdown(TIMEOUT);
+    let total = send(200);
+    wait_until_settled(&[&second, &third], &topic, &queues);
+    inbox.wait_for_bodies(total);
+    // Two that own all queues in the end have all offsets.
+    second.shutdown(TIMEOUT);
+    third.shutdown(TIMEOUT);
+    if let Some(cluster) = target.embedded() {
+        for mq in &queues {
+            let end = cluster.max_offset(mq);
+            assert_eq!(cluster.committed_offset(&group, mq), Some(end), "{mq}");
+        }
+    }
+}
+
+/// A change of a member's queues: when, and how many it has then.
+type Change = (Instant, usize);
+
+fn watched(
+    builder: DefaultMQPushConsumerBuilder,
+    topic: &str,
+) -> (DefaultMQPushConsumer, Arc<Mutex<Vec<Change>>>) {
+    let changes: Arc<Mutex<Vec<Change>>> = Arc::default();
+    let (topic, noted) = (topic.to_owned(), Arc::clone(&changes));
+    let consumer = builder
+        .message_queue_listener(move |of: &str, _: &[MessageQueue], mine: &[MessageQueue]| {
+            if of == topic {
+                noted.lock().unwrap().push((Instant::now(), mine.len()));
+            }
+        })
+        .message_listener(Inbox::new().listener())
+        .build()
+        .unwrap();
+    consumer.start().unwrap();
+    (consumer, changes)
+}
+
+#[test]
+fn without_notes_the_old_owner_finds_out_in_its_next_round() {
+    const PERIOD: Duration = Duration::from_secs(3);
+    let cluster = Cluster::builder()
+        .brokers(2)
+        .notify_consumer_ids_changed(false)
+        .start()
+        .unwrap();
+    cluster.create_topic("T", 4).unwrap();
+    let namesrv = cluster.namesrv_addr();
+    let queues = queues_of(&namesrv, "T");
+    let manager = MQClientManager::new();
+    let old = builder(&namesrv, &manager, "g", "T").rebalance_wait_interval(PERIOD);
+    let (old, changes) = watched(old, "T");
+    wait_until_settled(&[&old], "T", &queues);
+
+    // The next question for the members is that of a periodic round, from which the period counts.
+    let asked = cluster.control(
+        GET_CONSUMER_LIST_BY_GROUP,
+        ControlAction::Delay(Duration::ZERO),
+        ControlTimes::UntilLifted,
+    );
+    assert!(asked.wait_for_hits(1, GENEROUS));
+    let round = Instant::now();
+    let joined = member(&namesrv, &manager, "g", "T", &Inbox::new());
+    wait_until("the new member has taken its share", || {
+        owned(&joined, "T").len() == 4
+    });
+    assert!(
+        round.elapsed() < PERIOD,
+        "this test was held up for too long to say anything"
+    );
+    assert_eq!(owned(&old, "T").len(), 8, "nobody has told the old owner");
+
+    wait_until_settled(&[&old, &joined], "T", &queues);
+    let (at, left) = *changes.lock().unwrap().last().unwrap();
+    assert_eq!(left, 4);
+    let after = at.duration_since(round);
+    assert!(
+        after > PERIOD * 9 / 10,
+        "{after:?} after its round, {PERIOD:?} is the period"
+    );
+    assert_eq!(cluster.notes_sent("g"), 0);
+}
+
+#[test]
+fn with_notes_it_finds_out_at_once() {
+    let cluster = Cluster::builder().brokers(2).start().unwrap();
+    cluster.create_topic("T", 4).unwrap();
+    let namesrv = cluster.namesrv_addr();
+    let queues = queues_of(&namesrv, "T");
+    let manager = MQClientManager::new();
+    let old = builder(&namesrv, &manager, "g", "T").rebalance_wait_interval(NEVER);
+    let (old, changes) = watched(old, "T");
+    wait_until_settled(&[&old], "T", &queues);
+
+    // Without notes the join is not seen: no other wake-up does it.
+    cluster.set_notify_consumer_ids_changed(false);
+    let unseen = member(&namesrv, &manager, "g", "T", &Inbox::new());
+    wait_until("the new member has taken its share", || {
+        owned(&unseen, "T").len() == 4
+    });
+    let before = changes.lock().unwrap().len();
+    assert_eq!(owned(&old, "T").len(), 8);
+    unseen.shutdown(TIMEOUT);
+    assert_eq!(changes.lock().unwrap().len(), before);
+
+    cluster.set_notify_consumer_ids_changed(true);
+    let notes = cluster.notes_sent("g");
+    let joined = member(&namesrv, &manager, "g", "T", &Inbox::new());
+    wait_until_settled(&[&old, &joined], "T", &queues);
+    assert!(cluster.notes_sent("g") > notes);
+    let notes = cluster.notes_sent("g");
+    joined.shutdown(TIMEOUT);
+    wait_until_settled(&[&old], "T", &queues);
+    assert!(
+        cluster.notes_sent("g") > notes,
+        "a member that leaves is noted too"
+    );
+}
+
+#[test]
+fn a_member_that_is_killed_loses_its_queues() {
+    let target = Target::start(2);
+    let (topic, group) = (unique("T"), unique("g"));
+    target.create_topic(&topic, 4);
+    let queues = queues_of(target.namesrv(), &topic);
+    let manager = MQClientManager::new();
+    let inbox = Inbox::new();
+    let survivor = member(target.namesrv(), &manager, &group, &topic, &inbox);
+    wait_until_settled(&[&survivor], &topic, &queues);
+
+    let mut other = ChildMember::start(target.namesrv(), &group, &topic);
+    let line = other.wait_for_line("owned ");
+    let theirs = line
+        .trim_start_matches("owned ")
+        .trim()
+        .parse::<usize>()
+        .unwrap();
+    assert!(theirs > 0);
+    wait_until("the survivor has given queues up", || {
+        owned(&survivor, &topic).len() + theirs == queues.len()
+    });
+    let producer = producer(target.namesrv());
+    other.child.kill().unwrap();
+    other.child.wait().unwrap();
+    wait_until_settled(&[&survivor], &topic, &queues);
+    for n in 0..queues.len() {
+        producer
+            .send(&Message::new(topic.as_str(), format!("m{n}")))
+            .unwrap();
+    }
+    inbox.wait_for_bodies(queues.len());
+}
+
+const CHILD: &str = "ROCKETMQ_TEST_CHILD_MEMBER";
+
+/// A member of the group in a process of its own: this test binary with one test chosen.
+struct ChildMember {
+    child: Child,
+    lines: std::sync::mpsc::Receiver<String>,
+}
+
+impl ChildMember {
+    fn start(namesrv: &str, group: &str, topic: &str) -> Self {
+        let mut child = Command::new(env::current_exe().unwrap())
+            .args(["--exact", "the_child_member", "--ignored", "--nocapture"])
+            .env(CHILD, format!("{namesrv} {group} {topic}"))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        let (sender, lines) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            for line in stdout.lines().map_while(Result::ok) {
+                let _ = sender.send(line);
+            }
+        });
+        Self { child, lines }
+    }
+
+    fn wait_for_line(&self, start: &str) -> String {
+        loop {
+            let line = self
+                .lines
+                .recv_timeout(GENEROUS)
+                .expect("the child says what it owns");
+            if line.starts_with(start) {
+                return line;
+            }
+        }
+    }
+}
+
+impl Drop for ChildMember {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+#[ignore = "run by another test, in a process of its own"]
+fn the_child_member() {
+    let Ok(words) = env::var(CHILD) else {
+        return;
+    };
+    let words: Vec<&str> = words.split(' ').collect();
+    let manager = MQClientManager::new();
+    let consumer = member(words[0], &manager, words[1], words[2], &Inbox::new());
+    let all = queues_of(words[0], words[2]).len();
+    let mut mine = 0;
+    wait_until("the queues are shared", || {
+        mine = owned(&consumer, words[2]).len();
+        mine > 0 && mine < all
+    });
+    println!("\nowned {mine}");
+    // Until it is killed, or its parent dies.
+    let _ = std::io::stdin().read_line(&mut String::new());
+}
+
+#[test]
+fn a_topic_that_grows_is_shared_anew() {
+    let cluster = Cluster::builder().start().unwrap();
+    cluster.create_topic("T", 2).unwrap();
+    let manager = MQClientManager::new();
+    let inbox = Inbox::new();
+    let consumers = [(); 2].map(|()| {
+        let consumer = builder(&cluster.namesrv_addr(), &manager, "g", "T")
+            .rebalance_wait_interval(NEVER)
+            .poll_name_server_interval(Duration::from_millis(200))
+            .message_listener(inbox.listener())
+            .build()
+            .unwrap();
+        consumer.start().unwrap();
+        consumer
+    });
+    let members: Vec<_> = consumers.iter().collect();
+    wait_until_settled(&members, "T", &queues_of(&cluster.namesrv_addr(), "T"));
+    cluster.create_topic("T", 6).unwrap();
+    wait_until_settled(&members, "T", &queues_of(&cluster.namesrv_addr(), "T"));
+}
+
+/// A listener that hears of both kinds of topics hears of the retry topic as well.
+#[test]
+fn the_queue_listener_hears_what_is_owned() {
+    let cluster = Cluster::builder().start().unwrap();
+    cluster.create_topic("T", 3).unwrap();
+    let manager = MQClientManager::new();
+    let heard: Arc<Mutex<BTreeMap<String, (usize, usize)>>> = Arc::default();
+    let noted = Arc::clone(&heard);
+    let consumer = builder(&cluster.namesrv_addr(), &manager, "g", "T")
+        .message_listener(Inbox::new().listener())
+        .message_queue_listener(
+            move |topic: &str, all: &[MessageQueue], mine: &[MessageQueue]| {
+                noted
+                    .lock()
+                    .unwrap()
+                    .insert(topic.to_owned(), (all.len(), mine.len()));
+            },
+        )
+        .build()
+        .unwrap();
+    consumer.start().unwrap();
+    wait_until("both topics are heard of", || {
+        let heard = heard.lock().unwrap();
+        heard.get("T") == Some(&(3, 3)) && heard.get("%RETRY%g") == Some(&(1, 1))
+    });
+}
