@@ -149,7 +149,6 @@ impl ThreadPool {
         let shared = &self.shared;
         let mut state = shared.state.lock();
         state.refuse_tasks();
-        let completed_before = state.completed_before_end;
         let on_own_thread = state.threads.iter().any(JoinHandle::is_current);
         state.waiting_tasks += usize::from(on_own_thread);
         shared.work.notify_all();
@@ -185,8 +184,11 @@ impl ThreadPool {
 
         let mut state = shared.state.lock();
         state.waiting_tasks -= usize::from(on_own_thread);
+        let drained = state.completed - state.completed_before_end;
+        // A later report counts what ended since this one.
+        state.completed_before_end = state.completed;
         PoolReport {
-            drained: state.completed - completed_before,
+            drained,
             abandoned,
             joined,
             left: state.threads.len(),
