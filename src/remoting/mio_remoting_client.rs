@@ -141,7 +141,7 @@ impl MioRemotingClient {
             let outcome = outcome.map_err(|error| with_waited(error, started));
             let rejected = executor.execute(move || callback(outcome));
             if let Err(rejected) = rejected {
-                // After the pool's end nobody else would run it, and it must run once.
+                // Nobody else would run it, and it must run once.
                 (rejected.task)();
             }
         };
@@ -292,8 +292,8 @@ impl ConnectionHandler for Inner {
                 );
             }
         });
-        if served.is_err() {
-            log::debug!("a request of a server came after the shutdown");
+        if let Err(rejected) = served {
+            log::debug!("a request of a server is not served: {}", rejected.reason);
         }
     }
 
