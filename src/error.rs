@@ -39,7 +39,7 @@ pub enum Error {
         /// What failed, with topic, queue and brokers.
         reason: String,
         /// What failed underneath.
-        source: Option<Box<Error>>,
+        source: Option<Box<Self>>,
     },
     /// A broker answered with an error (Java `MQBrokerException`).
     MQBroker {

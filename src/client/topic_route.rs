@@ -110,8 +110,8 @@ impl TopicRoutes {
             log::info!("route of {topic}: {fetched:?}");
         }
         self.brokers.update(&fetched.broker_datas);
-        let (publish_queues, order_topic) = fetched.publish_queues(topic);
-        let info = Arc::new(TopicPublishInfo::new(publish_queues, order_topic));
+        let (publish_queues, _) = fetched.publish_queues(topic);
+        let info = Arc::new(TopicPublishInfo::new(publish_queues));
         for (_, producer) in producers {
             producer.update_topic_publish_info(topic, &info);
         }

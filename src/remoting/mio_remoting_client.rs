@@ -356,8 +356,8 @@ impl ConnectionHandler for Inner {
                 );
             }
         });
-        if served.is_err() {
-            log::debug!("a request of a server came after the shutdown");
+        if let Err(rejected) = served {
+            log::debug!("a request of a server is not served: {}", rejected.reason);
         }
     }
 
