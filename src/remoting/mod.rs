@@ -14,7 +14,8 @@ mod mio_remoting_client;
 mod name_servers;
 #[cfg(not(loom))]
 mod permits;
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
+#[cfg(not(loom))]
 mod reports;
 #[cfg(not(loom))]
 mod request_processor;

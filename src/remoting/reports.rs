@@ -305,9 +305,8 @@ fn b69_calls_that_are_never_answered_leave_nothing() {
     }
     let client = Arc::clone(&world.client);
     let (tell, told) = unbounded();
-    let to = addr.clone();
     thread::spawn("caller", move || {
-        let reply = client.invoke_sync(&to, request("last"), Deadline::after(GENEROUS));
+        let reply = client.invoke_sync(&addr, request("last"), Deadline::after(GENEROUS));
         tell.send(reply).unwrap();
     })
     .unwrap();
