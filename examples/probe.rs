@@ -44,11 +44,14 @@ fn main() -> ExitCode {
 
 fn run() -> Result<(), Box<dyn Error>> {
     let mut words = std::env::args().skip(1);
-    let verb = words.next().ok_or("a verb is missing: produce or consume")?;
+    let verb = words
+        .next()
+        .ok_or("a verb is missing: produce or consume")?;
     let mut options = Options(HashMap::new());
     for word in words {
-        let (key, value) =
-            word.split_once('=').ok_or_else(|| format!("{word:?} is not key=value"))?;
+        let (key, value) = word
+            .split_once('=')
+            .ok_or_else(|| format!("{word:?} is not key=value"))?;
         options.0.insert(key.to_owned(), value.to_owned());
     }
     match verb.as_str() {
@@ -68,7 +71,9 @@ impl Options {
 
     fn number(&self, key: &str, default: i64) -> Result<i64, String> {
         match self.0.get(key) {
-            Some(text) => text.parse().map_err(|_| format!("{key}={text:?} is not a number")),
+            Some(text) => text
+                .parse()
+                .map_err(|_| format!("{key}={text:?} is not a number")),
             None => Ok(default),
         }
     }
@@ -132,7 +137,12 @@ fn body(i: i64, size: usize) -> String {
 }
 
 fn consume(options: &Options) -> Result<(), Box<dyn Error>> {
-    options.refuse(&[("tls", "false"), ("model", ""), ("mode", "concurrently"), ("sql", "")])?;
+    options.refuse(&[
+        ("tls", "false"),
+        ("model", ""),
+        ("mode", "concurrently"),
+        ("sql", ""),
+    ])?;
     let from = match options.text("from", "CONSUME_FROM_FIRST_OFFSET") {
         "CONSUME_FROM_FIRST_OFFSET" => ConsumeFromWhere::ConsumeFromFirstOffset,
         "CONSUME_FROM_LAST_OFFSET" => ConsumeFromWhere::ConsumeFromLastOffset,
@@ -192,7 +202,9 @@ fn consume(options: &Options) -> Result<(), Box<dyn Error>> {
     }
     let most = Duration::from_millis(u64::try_from(options.number("ms", 10_000)?)?);
     let _ = wait.recv_timeout(most);
-    std::thread::sleep(Duration::from_millis(u64::try_from(options.number("linger", 0)?)?));
+    std::thread::sleep(Duration::from_millis(u64::try_from(
+        options.number("linger", 0)?,
+    )?));
     consumer.shutdown(Duration::from_secs(10));
     say(&json!({ "done": got.load(Ordering::Relaxed) }));
     Ok(())
@@ -215,8 +227,10 @@ fn say_got(count: i64, message: &MessageExt) {
 }
 
 fn say_assigned(topic: &str, _all: &[MessageQueue], divided: &[MessageQueue]) {
-    let mut queues: Vec<String> =
-        divided.iter().map(|mq| format!("{}#{}", mq.broker_name(), mq.queue_id())).collect();
+    let mut queues: Vec<String> = divided
+        .iter()
+        .map(|mq| format!("{}#{}", mq.broker_name(), mq.queue_id()))
+        .collect();
     queues.sort();
     say(&json!({ "assigned": topic, "queues": queues }));
 }

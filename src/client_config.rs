@@ -24,6 +24,8 @@ pub(crate) struct ClientConfig {
     pub(crate) rebalance_min_interval: Duration,
     pub(crate) mq_client_api_timeout: Duration,
     pub(crate) connect_timeout: Duration,
+    pub(crate) channel_max_idle_time: Duration,
+    pub(crate) close_socket_if_timeout: bool,
     pub(crate) client_callback_executor_threads: usize,
 }
 
@@ -42,6 +44,8 @@ impl Default for ClientConfig {
             rebalance_min_interval: Duration::from_secs(1),
             mq_client_api_timeout: Duration::from_secs(3),
             connect_timeout: Duration::from_secs(3),
+            channel_max_idle_time: Duration::from_secs(120),
+            close_socket_if_timeout: true,
             client_callback_executor_threads: thread::processors(),
         }
     }
@@ -88,6 +92,7 @@ impl ClientConfig {
             ("rebalance_min_interval", self.rebalance_min_interval),
             ("mq_client_api_timeout", self.mq_client_api_timeout),
             ("connect_timeout", self.connect_timeout),
+            ("channel_max_idle_time", self.channel_max_idle_time),
         ];
         for (name, interval) in intervals {
             if interval < Duration::from_millis(1) {
@@ -243,6 +248,21 @@ macro_rules! client_config_setters {
         /// `com.rocketmq.remoting.client.connect.timeout`.
         pub fn connect_timeout(mut self, timeout: std::time::Duration) -> Self {
             self.client_config.connect_timeout = timeout;
+            self
+        }
+
+        /// How long a connection may be without traffic before it is closed. Default 120 s; Java
+        /// system property `com.rocketmq.remoting.client.channel.maxIdleTimeSeconds`.
+        pub fn channel_max_idle_time(mut self, time: std::time::Duration) -> Self {
+            self.client_config.channel_max_idle_time = time;
+            self
+        }
+
+        /// Whether a connection is closed when a server has not answered a synchronous call in time,
+        /// so that the next one does not meet the same silence. Default yes; Java system property
+        /// `com.rocketmq.remoting.client.closeSocketIfTimeout`.
+        pub fn close_socket_if_timeout(mut self, close: bool) -> Self {
+            self.client_config.close_socket_if_timeout = close;
             self
         }
 

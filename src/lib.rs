@@ -15,6 +15,10 @@
     )
 )]
 
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}
+
 #[cfg(not(loom))]
 mod client;
 #[cfg(not(loom))]

@@ -315,11 +315,10 @@ const FORBIDDEN_MODULES: [&str; 8] = [
     "utils", "util", "common", "helper", "helpers", "misc", "shared", "tools",
 ];
 /// A path and the only layer that may name it.
-const FORBIDDEN_PATHS: [(&str, &str); 7] = [
+const FORBIDDEN_PATHS: [(&str, &str); 6] = [
     ("parking_lot", "sync"),
     ("crossbeam", "sync"),
     ("once_cell", "sync"),
-    ("loom", "sync"),
     ("std::sync", "sync"),
     ("std::thread", "sync"),
     ("mio", "remoting"),
@@ -430,7 +429,6 @@ fn threads_locks_and_sockets_have_one_home_each() {
         "use crossbeam::channel;",
         "once_cell::sync::Lazy",
         "use std::thread;",
-        "use loom::sync::Arc;",
         "use mio::Poll;",
     ] {
         assert_eq!(check("client/a.rs", text).len(), 1, "{text}");
@@ -438,7 +436,7 @@ fn threads_locks_and_sockets_have_one_home_each() {
     assert!(
         check(
             "sync/real.rs",
-            "use std::sync::Arc; use parking_lot::Mutex; use loom::thread;"
+            "use std::sync::Arc; use parking_lot::Mutex;"
         )
         .is_empty()
     );

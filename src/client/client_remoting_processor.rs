@@ -1,8 +1,8 @@
 use rocketmq_protocol::header::NotifyConsumerIdsChangedRequestHeader;
-use rocketmq_protocol::{RemotingCommand, request_code, response_code};
+use rocketmq_protocol::{RemotingCommand, request_code};
 
 use super::rebalance_service::RebalanceService;
-use crate::remoting::RequestProcessor;
+use crate::remoting::{RequestProcessor, not_supported};
 use crate::service::ServiceHandle;
 use crate::sync::Arc;
 
@@ -21,11 +21,7 @@ impl RequestProcessor for ClientRemotingProcessor {
             }
             code => {
                 log::debug!("{addr}: request {code} is not served");
-                Some(RemotingCommand::response(
-                    &request,
-                    response_code::REQUEST_CODE_NOT_SUPPORTED,
-                    Some(format!("request type {code} not supported")),
-                ))
+                Some(not_supported(&request))
             }
         }
     }

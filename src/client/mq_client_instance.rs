@@ -1,5 +1,6 @@
 //! One client as brokers see it: a client id, its connections, its groups and their threads.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::time::Duration;
 
@@ -61,7 +62,7 @@ impl MQClientInstance {
         let remoting = MioRemotingClient::new(
             Arc::clone(&runtime.event_loop),
             Arc::clone(&executor),
-            config.connect_timeout,
+            config.into(),
             config.namesrv_addr.clone(),
         );
         let api = Arc::new(MQClientApi::new(remoting, config.mq_client_api_timeout));
@@ -97,6 +98,7 @@ impl MQClientInstance {
         });
         let listener = Arc::new(HeartbeatOnConnect {
             name_servers: config.namesrv_addr.clone(),
+            known: Mutex::new(HashSet::new()),
             heartbeat_service: Arc::clone(&heartbeat_service),
             rebalance_service: Arc::clone(&rebalance_service),
         });
@@ -309,11 +311,12 @@ fn ended(outcome: JoinOutcome) -> bool {
     matches!(outcome, JoinOutcome::Joined | JoinOutcome::NotStarted)
 }
 
-/// A broker that is connected anew knows nothing of this client: it is told, and the groups are
-/// looked at (Java `enableHeartbeatChannelEventListener`, on by default).
+/// A broker that is connected again may have forgotten this client: it is told, and the groups are
+/// looked at (Java `enableHeartbeatChannelEventListener`, on by default, also at the first connect).
 #[derive(Debug)]
 struct HeartbeatOnConnect {
     name_servers: Vec<String>,
+    known: Mutex<HashSet<String>>,
     heartbeat_service: Arc<ServiceHandle<HeartbeatService>>,
     rebalance_service: Arc<ServiceHandle<RebalanceService>>,
 }
@@ -324,6 +327,9 @@ impl ChannelEventListener for HeartbeatOnConnect {
             return;
         }
         self.heartbeat_service.wakeup();
+        if self.known.lock().insert(addr.to_owned()) {
+            return;
+        }
         self.rebalance_service.service().request_all();
         self.rebalance_service.wakeup();
     }

@@ -1,14 +1,13 @@
 //! Which client uses which instance.
 
-use std::collections::BTreeSet;
-use std::fmt;
+use std::time::Duration;
 
 use super::MQClientInstance;
 use super::mq_client_instance::Runtime;
 use crate::client_config::ClientConfig;
 use crate::error::{Error, Result};
 use crate::remoting::EventLoop;
-use crate::service::ScheduledService;
+use crate::service::{Entry, InstanceTable, JoinOutcome, ScheduledService};
 use crate::sync::atomic::{AtomicI64, Ordering};
 use crate::sync::{Arc, Deadline, Lazy, Mutex, system_time_millis};
 
@@ -21,24 +20,16 @@ use crate::sync::{Arc, Deadline, Lazy, Mutex, system_time_millis};
 ///
 /// All clients use [`MQClientManager::global`] unless their builder is given another one. Clones are
 /// the same manager. Its threads start with the first client and end with the last.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct MQClientManager {
-    state: Arc<Mutex<State>>,
+    inner: Arc<Inner>,
 }
 
-#[derive(Default)]
-struct State {
-    entries: Vec<Entry>,
-    /// The shared threads, and how many instances use them.
-    runtime: Option<(Runtime, usize)>,
-}
-
-/// The users are counted here, under the manager's lock, and the instance ends with the last one;
-/// the table can hold the instance itself, since nothing is decided by a reference count.
-struct Entry {
-    config: ClientConfig,
-    instance: Arc<MQClientInstance>,
-    users: BTreeSet<(Role, String)>,
+#[derive(Debug)]
+struct Inner {
+    instances: InstanceTable<ClientConfig, MQClientInstance, User>,
+    /// The shared threads, and how many instances use them. Locked after the instances.
+    runtime: Mutex<Option<(Runtime, usize)>>,
 }
 
 /// In which way a client is in a group.
@@ -48,12 +39,27 @@ pub(crate) enum Role {
     Consumer,
 }
 
-static GLOBAL: Lazy<MQClientManager> = Lazy::new(MQClientManager::default);
+/// A member of a group.
+type User = (Role, String);
+
+static GLOBAL: Lazy<MQClientManager> = Lazy::new(MQClientManager::new);
+
+impl Default for MQClientManager {
+    fn default() -> Self {
+        Self::new()
+    }
+}
 
 impl MQClientManager {
     /// A manager of its own; its clients share nothing with those of other managers.
     pub fn new() -> Self {
-        Self::default()
+        let inner = Inner {
+            instances: InstanceTable::new(),
+            runtime: Mutex::new(None),
+        };
+        Self {
+            inner: Arc::new(inner),
+        }
     }
 
     /// The manager of the process.
@@ -63,7 +69,7 @@ impl MQClientManager {
 
     /// How many instances there are, each with connections and threads of its own.
     pub fn instance_count(&self) -> usize {
-        self.state.lock().entries.len()
+        self.inner.instances.len()
     }
 
     /// Finds or makes the instance for a member of a group, and starts it.
@@ -74,142 +80,105 @@ impl MQClientManager {
         group: &str,
     ) -> Result<Membership> {
         let user = (role, group.to_owned());
-        let mut state = self.state.lock();
-        let instance = match state.find(config, &user)? {
-            Some(entry) => {
-                entry.users.insert(user.clone());
-                Arc::clone(&entry.instance)
-            }
-            None => state.create(config, user.clone())?,
-        };
-        drop(state);
+        let instance = self.inner.instances.join(
+            user.clone(),
+            |entries| choose(entries, config, &user),
+            || Ok((config.clone(), self.inner.make(config)?)),
+        )?;
         let membership = Membership {
             manager: self.clone(),
             instance,
             user,
         };
         if let Err(error) = membership.instance.start() {
-            membership.leave(Deadline::after(std::time::Duration::from_secs(1)));
+            membership.leave(Deadline::after(UNDO_TIMEOUT));
             return Err(error);
         }
         Ok(membership)
     }
 
-    fn leave(
-        &self,
-        instance: &Arc<MQClientInstance>,
-        user: &(Role, String),
-        deadline: Deadline,
-    ) -> bool {
-        let mut state = self.state.lock();
-        let Some(at) = state
-            .entries
-            .iter()
-            .position(|e| Arc::ptr_eq(&e.instance, instance))
-        else {
-            return true;
-        };
-        let is_last = match state.entries.get_mut(at) {
-            Some(entry) => {
-                entry.users.remove(user);
-                entry.users.is_empty()
-            }
-            None => false,
-        };
-        if !is_last {
+    fn leave(&self, instance: &Arc<MQClientInstance>, user: &User, deadline: Deadline) -> bool {
+        if !self.inner.instances.leave(instance, user) {
             return true;
         }
-        // From here on a new client gets a new instance; this one is nobody's.
-        state.entries.remove(at);
-        drop(state);
         let mut joined = instance.shutdown(deadline);
-        if let Some(runtime) = self.release_runtime() {
+        if let Some(runtime) = self.inner.release_runtime() {
             joined &= runtime.event_loop.shutdown(deadline);
-            let timer = runtime.timer.shutdown(deadline);
-            joined &= timer == crate::service::JoinOutcome::Joined;
+            joined &= runtime.timer.shutdown(deadline) == JoinOutcome::Joined;
         }
         joined
     }
+}
 
-    /// The shared threads, if nobody uses them any more.
-    fn release_runtime(&self) -> Option<Runtime> {
-        let mut state = self.state.lock();
-        let (_, users) = state.runtime.as_mut()?;
-        *users = users.saturating_sub(1);
-        if *users > 0 {
-            return None;
-        }
-        state.runtime.take().map(|(runtime, _)| runtime)
+/// How long threads that a failed start has started are waited for.
+const UNDO_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// The instance that a member may share. Two members of one group never share one: brokers tell
+/// members apart by client id.
+fn choose(
+    entries: &[Entry<ClientConfig, MQClientInstance, User>],
+    config: &ClientConfig,
+    user: &User,
+) -> Result<Option<usize>> {
+    let Some(name) = config.instance_name.as_deref() else {
+        return Ok(entries
+            .iter()
+            .position(|entry| entry.config == *config && !entry.has_user(user)));
+    };
+    let named = entries.iter().position(|entry| {
+        entry.config.instance_name.as_deref() == Some(name)
+            && entry.config.shares_name_server_with(config)
+    });
+    match named.and_then(|at| entries.get(at)) {
+        Some(entry) if entry.config != *config => Err(Error::InvalidConfig {
+            problems: vec![format!(
+                "instance name {name:?} is in use by a client with other settings on the same \
+                 name server; choose another name or the same settings"
+            )],
+        }),
+        Some(entry) if entry.has_user(user) => Err(Error::MQClient {
+            code: None,
+            reason: format!(
+                "group {} has been created before in instance {name:?}; choose another group or \
+                 another instance name",
+                user.1
+            ),
+            source: None,
+        }),
+        _ => Ok(named),
     }
 }
 
-impl State {
-    fn find(&mut self, config: &ClientConfig, user: &(Role, String)) -> Result<Option<&mut Entry>> {
-        let Some(name) = config.instance_name.as_deref() else {
-            return Ok(self
-                .entries
-                .iter_mut()
-                .find(|entry| entry.config == *config && !entry.users.contains(user)));
-        };
-        let named = self.entries.iter_mut().find(|entry| {
-            entry.config.instance_name.as_deref() == Some(name)
-                && entry.config.shares_name_server_with(config)
-        });
-        match named {
-            Some(entry) if entry.config != *config => Err(Error::InvalidConfig {
-                problems: vec![format!(
-                    "instance name {name:?} is in use by a client with other settings on the same \
-                     name server; choose another name or the same settings"
-                )],
-            }),
-            Some(entry) if entry.users.contains(user) => Err(Error::MQClient {
-                code: None,
-                reason: format!(
-                    "group {} has been created before in instance {name:?}; choose another group \
-                     or another instance name",
-                    user.1
-                ),
-                source: None,
-            }),
-            found => Ok(found),
-        }
-    }
-
-    fn create(
-        &mut self,
-        config: &ClientConfig,
-        user: (Role, String),
-    ) -> Result<Arc<MQClientInstance>> {
-        let runtime = match &mut self.runtime {
-            Some((runtime, users)) => {
-                *users += 1;
-                runtime.clone()
-            }
-            None => {
-                let runtime = start_runtime()?;
-                self.runtime = Some((runtime.clone(), 1));
-                runtime
-            }
-        };
+impl Inner {
+    fn make(&self, config: &ClientConfig) -> Result<Arc<MQClientInstance>> {
+        let runtime = self.acquire_runtime()?;
         let client_id = match config.instance_name.as_deref() {
             Some(name) => config.client_id(name),
             None => config.client_id(&unique_instance_name()),
         };
-        let instance = MQClientInstance::new(client_id, config, &runtime);
-        self.entries.push(Entry {
-            config: config.clone(),
-            instance: Arc::clone(&instance),
-            users: BTreeSet::from([user]),
-        });
-        Ok(instance)
+        Ok(MQClientInstance::new(client_id, config, &runtime))
     }
-}
 
-impl fmt::Debug for State {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list()
-            .entries(self.entries.iter().map(|entry| &entry.instance))
-            .finish()
+    fn acquire_runtime(&self) -> Result<Runtime> {
+        let mut place = self.runtime.lock();
+        if let Some((runtime, users)) = place.as_mut() {
+            *users += 1;
+            return Ok(runtime.clone());
+        }
+        let runtime = start_runtime()?;
+        *place = Some((runtime.clone(), 1));
+        Ok(runtime)
+    }
+
+    /// The shared threads, if nobody uses them any more.
+    fn release_runtime(&self) -> Option<Runtime> {
+        let mut place = self.runtime.lock();
+        let (_, users) = place.as_mut()?;
+        *users = users.saturating_sub(1);
+        if *users > 0 {
+            return None;
+        }
+        place.take().map(|(runtime, _)| runtime)
     }
 }
 
@@ -222,7 +191,7 @@ fn start_runtime() -> Result<Runtime> {
     let event_loop = Arc::new(EventLoop::start("MioClientSelector").map_err(failed)?);
     let timer = Arc::new(ScheduledService::new("ClientTimer"));
     if let Err(error) = timer.start() {
-        event_loop.shutdown(Deadline::after(std::time::Duration::from_secs(1)));
+        event_loop.shutdown(Deadline::after(UNDO_TIMEOUT));
         return Err(failed(error));
     }
     Ok(Runtime { event_loop, timer })
@@ -242,7 +211,7 @@ fn unique_instance_name() -> String {
 pub(crate) struct Membership {
     manager: MQClientManager,
     instance: Arc<MQClientInstance>,
-    user: (Role, String),
+    user: User,
 }
 
 impl Membership {

@@ -17,6 +17,9 @@ pub(crate) trait MQConsumerInner: Send + Sync {
     /// Brings the queues of a topic, sorted. Nothing happens for a topic it does not subscribe.
     fn update_topic_subscribe_info(&self, topic: &str, queues: &Arc<[MessageQueue]>);
 
+    /// Whether it may be rebalanced yet; while it starts, requests wait for the start's end.
+    fn is_ready(&self) -> bool;
+
     /// Makes the queues it works on those that are its own now. Returns whether they are.
     fn try_rebalance(self: Arc<Self>) -> bool;
 

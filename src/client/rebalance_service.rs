@@ -75,6 +75,9 @@ impl ServiceThread for RebalanceService {
                 if requested.contains(&group) {
                     pace.requested = true;
                 }
+                if !consumer.is_ready() {
+                    continue;
+                }
                 if pace.begin(now(), self.min_interval) {
                     let balanced = catch_unwind(AssertUnwindSafe(|| consumer.try_rebalance()))
                         .unwrap_or_else(|_| {

@@ -53,12 +53,14 @@ impl Termination {
         })
     }
 
-    /// Runs `work` unless it was run before. On a thread of this library it runs on a reaper thread
-    /// instead, since that thread may be one that the work waits for.
-    pub(crate) fn shut_down(
+    /// Runs `begin`, which must not wait, and then `work` with what it returned, unless that was done
+    /// before. On a thread of this library the work runs on a reaper thread, since that thread may
+    /// be one that the work waits for.
+    pub(crate) fn shut_down<B: Send + 'static>(
         self: &Arc<Self>,
         timeout: Duration,
-        work: impl FnOnce(Deadline) -> ShutdownReport + Send + 'static,
+        begin: impl FnOnce() -> B,
+        work: impl FnOnce(B, Deadline) -> ShutdownReport + Send + 'static,
     ) -> ShutdownReport {
         let deadline = Deadline::after(timeout);
         let mut state = self.state.lock();
@@ -71,12 +73,13 @@ impl Termination {
             State::Alive => *state = State::Ending,
         }
         drop(state);
+        let begun = begin();
         if !thread::is_library_thread() {
-            return self.finish(work(deadline));
+            return self.finish(work(begun, deadline));
         }
         let this = Arc::clone(self);
         let reaper = thread::spawn("ClientReaper", move || {
-            this.finish(work(deadline));
+            this.finish(work(begun, deadline));
         });
         if let Err(error) = reaper {
             log::error!("no thread for the shutdown, it is not done: {error}");

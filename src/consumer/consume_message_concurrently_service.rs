@@ -96,6 +96,11 @@ impl ConsumeMessageConcurrentlyService {
         self.pool.set_size(threads);
     }
 
+    /// Takes no more messages.
+    pub(super) fn refuse_messages(&self) {
+        self.pool.refuse_tasks();
+    }
+
     /// Lets the listener finish what it has, until the deadline.
     pub(super) fn shutdown(&self, deadline: Deadline) -> PoolReport {
         self.pool.shutdown(deadline)

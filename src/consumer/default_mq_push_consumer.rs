@@ -88,9 +88,11 @@ impl Drop for Guard {
 impl Guard {
     fn shutdown(&self, timeout: Duration) -> ShutdownReport {
         let inner = Arc::clone(&self.inner);
-        self.inner
-            .termination
-            .shut_down(timeout, move |deadline| inner.end(deadline))
+        self.inner.termination.shut_down(
+            timeout,
+            || self.inner.begin_end(),
+            move |before, deadline| inner.end(before, deadline),
+        )
     }
 }
 

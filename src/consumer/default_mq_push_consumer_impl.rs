@@ -27,7 +27,7 @@ use crate::client_config::ClientConfig;
 use crate::error::{Error, Result};
 use crate::rebalance::{AllocateMessageQueueStrategy, RebalanceImpl};
 use crate::service::{AtomicServiceState, ServiceState, TaskHandle};
-use crate::sync::atomic::{AtomicI64, Ordering};
+use crate::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use crate::sync::{Arc, Deadline, Mutex, Weak, system_time_millis};
 
 /// Java `PULL_TIME_DELAY_MILLS_WHEN_CACHE_FLOW_CONTROL`.
@@ -83,6 +83,8 @@ pub(super) struct DefaultMQPushConsumerImpl {
     manager: MQClientManager,
     state: AtomicServiceState,
     membership: Mutex<Option<Arc<Membership>>>,
+    /// Set at the end of the start: one look at the group is enough for all that it learnt.
+    ready: AtomicBool,
     /// What heartbeats say of when the subscriptions last changed. Pulls say when their expression
     /// was made, which brokers know since before the first pull: a newer number in a pull than in
     /// the last heartbeat would be refused.
@@ -130,6 +132,7 @@ impl DefaultMQPushConsumerImpl {
             manager,
             state: AtomicServiceState::new(),
             membership: Mutex::new(None),
+            ready: AtomicBool::new(false),
             heartbeat_sub_version: AtomicI64::new(0),
             message_queue_listener: Mutex::new(message_queue_listener),
             expiry_check: Mutex::new(None),
@@ -228,6 +231,7 @@ impl DefaultMQPushConsumerImpl {
         instance.send_heartbeat_to_all_broker(Deadline::after(instance.api_timeout()));
         // A new group's retry topic is made by its first heartbeat.
         self.learn_route(&instance, &retry_topic);
+        self.ready.store(true, Ordering::Release);
         instance.rebalance_soon(self.group());
         Ok(())
     }
@@ -241,11 +245,17 @@ impl DefaultMQPushConsumerImpl {
         }
     }
 
-    /// The end, in this order: no new work; the listener finishes, so that offsets are true; they
-    /// are saved; the group is left, so that others take the queues from there; the queues are
-    /// dropped; the last client of an instance stops its threads.
-    pub(super) fn end(&self, deadline: Deadline) -> ShutdownReport {
+    /// Takes no new work, and returns the state before.
+    pub(super) fn begin_end(&self) -> ServiceState {
         let before = self.state.begin_shutdown();
+        self.consume_service.refuse_messages();
+        before
+    }
+
+    /// The rest of the end, in this order: the listener finishes, so that offsets are true; they are
+    /// saved; the group is left, so that others take the queues from there; the queues are dropped;
+    /// the last client of an instance stops its threads.
+    pub(super) fn end(&self, before: ServiceState, deadline: Deadline) -> ShutdownReport {
         let reserve = (deadline.remaining() / 5).min(Duration::from_secs(1));
         let drain_until = Deadline::after(deadline.remaining().saturating_sub(reserve));
         let pool = self.consume_service.shutdown(drain_until);
@@ -747,6 +757,10 @@ impl MQConsumerInner for DefaultMQPushConsumerImpl {
                 instance.rebalance_soon(self.group());
             }
         }
+    }
+
+    fn is_ready(&self) -> bool {
+        self.ready.load(Ordering::Acquire)
     }
 
     fn try_rebalance(self: Arc<Self>) -> bool {

@@ -117,9 +117,13 @@ impl DefaultMQProducerImpl {
         }
     }
 
+    /// Lets no new send begin, and returns the state before.
+    pub(super) fn begin_end(&self) -> ServiceState {
+        self.state.begin_shutdown()
+    }
+
     /// Leaves the group, then the instance.
-    pub(super) fn end(&self, deadline: Deadline) -> ShutdownReport {
-        let before = self.state.begin_shutdown();
+    pub(super) fn end(&self, before: ServiceState, deadline: Deadline) -> ShutdownReport {
         let membership = self.membership.lock().take();
         let mut threads_joined = true;
         if let Some(membership) = membership {

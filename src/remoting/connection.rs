@@ -4,17 +4,20 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::{Buf, BytesMut};
 use mio::Token;
 use mio::net::TcpStream;
 use rocketmq_protocol::{FrameDecoder, RemotingCommand};
 
+use super::channel_table::Channel;
 use super::event_loop::{Shared, Timer, TimerKey};
+use super::mio_remoting_client::RemotingConfig;
 use super::response_future::{Completion, ResponseTable, Waiter};
 use crate::error::{Error, Result};
-use crate::sync::{Arc, Deadline, Mutex};
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::sync::{Arc, Deadline, Mutex, now};
 
 /// Bytes that may wait for a peer that does not read. More are refused with
 /// [`Error::RemotingTooMuchRequest`].
@@ -34,17 +37,22 @@ pub(super) trait ConnectionHandler: Send + Sync + fmt::Debug {
 pub(super) struct Connection {
     addr: Arc<str>,
     token: Token,
-    connect_timeout: Duration,
+    config: RemotingConfig,
     event_loop: Arc<Shared>,
     handler: Arc<dyn ConnectionHandler>,
     responses: ResponseTable<RemotingCommand>,
     outbound: Mutex<Outbound>,
     /// Whoever holds it reads the socket and completes calls.
     reader: Mutex<Reader>,
+    /// When bytes last went either way, in milliseconds since the event loop's epoch.
+    last_activity: AtomicU64,
+    /// Set when nothing new is sent here: it ends with its last pending call.
+    retired: AtomicBool,
 }
 
 struct Outbound {
     phase: Phase,
+    opened_at: Option<Instant>,
     /// Frames that wait for the connect, with their opaques; empty once the phase is `Open`.
     unsent: Vec<(i32, BytesMut)>,
     /// Bytes that wait for the peer to read, empty before the phase is `Open`. While this is not
@@ -78,19 +86,20 @@ pub(super) enum ReadProgress {
 impl Connection {
     pub(super) fn new(
         addr: Arc<str>,
-        connect_timeout: Duration,
+        config: RemotingConfig,
         event_loop: Arc<Shared>,
         handler: Arc<dyn ConnectionHandler>,
     ) -> Arc<Self> {
         Arc::new(Self {
             addr,
             token: event_loop.next_token(),
-            connect_timeout,
+            config,
             event_loop,
             handler,
             responses: ResponseTable::new(),
             outbound: Mutex::new(Outbound {
                 phase: Phase::Resolving,
+                opened_at: None,
                 unsent: Vec::new(),
                 queued: BytesMut::new(),
             }),
@@ -98,6 +107,8 @@ impl Connection {
                 decoder: FrameDecoder::default(),
                 chunk: Vec::new(),
             }),
+            last_activity: AtomicU64::new(0),
+            retired: AtomicBool::new(false),
         })
     }
 
@@ -113,15 +124,40 @@ impl Connection {
         &self.responses
     }
 
-    pub(super) fn is_closed(&self) -> bool {
-        matches!(self.outbound.lock().phase, Phase::Closed(_))
+    /// When the connect was done; `None` before that, and after the end.
+    pub(super) fn opened_at(&self) -> Option<Instant> {
+        let outbound = self.outbound.lock();
+        outbound
+            .opened_at
+            .filter(|_| matches!(outbound.phase, Phase::Open(_)))
+    }
+
+    fn note_activity(&self) {
+        let millis = self.event_loop.since_epoch().as_millis() as u64;
+        self.last_activity.store(millis, Ordering::Relaxed);
+    }
+
+    /// Ends the connection as soon as nobody waits for a reply on it.
+    pub(super) fn retire(self: &Arc<Self>) {
+        self.retired.store(true, Ordering::SeqCst);
+        self.close_if_done();
+    }
+
+    fn close_if_done(self: &Arc<Self>) {
+        if self.retired.load(Ordering::SeqCst) && self.responses.len() == 0 {
+            self.close(&Error::RemotingSendRequest {
+                addr: self.addr.to_string(),
+                reason: "the server is shutting down".into(),
+                written: false,
+            });
+        }
     }
 
     /// Begins to connect and returns at once; frames submitted meanwhile go out once it is done. A
     /// host name is looked up on a thread of its own.
     pub(super) fn open(self: &Arc<Self>) {
-        if !self.event_loop.remember(self) {
-            return self.fail_connect("the client is shut down");
+        if let Err(error) = self.event_loop.add(self) {
+            return self.fail_connect(&error.to_string());
         }
         if let Ok(addr) = self.addr.parse::<SocketAddr>() {
             self.connect(VecDeque::from([addr]), "");
@@ -151,7 +187,7 @@ impl Connection {
                     continue;
                 }
             };
-            let deadline = Deadline::after(self.connect_timeout);
+            let deadline = Deadline::after(self.config.connect_timeout);
             let timer = (deadline.instant(), self.token, Timer::Connect);
             let mut outbound = self.outbound.lock();
             if let Phase::Closed(_) = outbound.phase {
@@ -207,6 +243,7 @@ impl Connection {
             }
             return Ok(());
         };
+        self.note_activity();
         match write_until_blocked(&stream, &frame) {
             Ok(written) => {
                 let rest = frame.get(written..).unwrap_or_default();
@@ -258,6 +295,7 @@ impl Connection {
             match connect_outcome(&stream) {
                 Ok(true) => {
                     outbound.phase = Phase::Open(stream);
+                    outbound.opened_at = Some(now());
                     for (_, frame) in std::mem::take(&mut outbound.unsent) {
                         outbound.queued.unsplit(frame);
                     }
@@ -289,9 +327,30 @@ impl Connection {
             }
         }
         drop(outbound);
+        self.note_activity();
         if opened {
+            self.watch_idle(self.config.channel_max_idle_time);
             self.handler.on_open(self);
         }
+    }
+
+    fn watch_idle(&self, within: Duration) {
+        let at = Deadline::after(within).instant();
+        self.event_loop.add_timer((at, self.token, Timer::Idle));
+    }
+
+    fn close_if_idle(self: &Arc<Self>) {
+        let most = self.config.channel_max_idle_time;
+        let last = Duration::from_millis(self.last_activity.load(Ordering::Relaxed));
+        let idle = self.event_loop.since_epoch().saturating_sub(last);
+        if idle < most {
+            return self.watch_idle(most - idle);
+        }
+        self.close(&Error::RemotingSendRequest {
+            addr: self.addr.to_string(),
+            reason: format!("closed after {} s without traffic", idle.as_secs()),
+            written: true,
+        });
     }
 
     /// Gives up on the address being connected and takes the next one.
@@ -311,9 +370,10 @@ impl Connection {
             Timer::Connect => {
                 self.next_address(&format!(
                     "no answer within {} ms",
-                    self.connect_timeout.as_millis()
+                    self.config.connect_timeout.as_millis()
                 ));
             }
+            Timer::Idle => self.close_if_idle(),
             Timer::Call(opaque) => {
                 if let Some(waiter) = self.responses.take(opaque) {
                     waiter.complete(Err(self.timed_out(opaque, Duration::ZERO)));
@@ -353,6 +413,7 @@ impl Connection {
                     return ReadProgress::Drained;
                 }
                 Ok(length) => {
+                    self.note_activity();
                     decoder.extend(chunk.get(..length).unwrap_or_default());
                     if let Err(error) = self.deliver(decoder) {
                         drop(reader);
@@ -385,6 +446,7 @@ impl Connection {
                 self.handler.on_request(self, command);
             } else if let Some(waiter) = self.responses.take(command.opaque) {
                 waiter.complete(Ok(command));
+                self.close_if_done();
             } else {
                 log::debug!(
                     "{}: reply {} to a call that has ended, code {}",
@@ -453,6 +515,12 @@ impl Outbound {
     }
 }
 
+impl Channel for Connection {
+    fn is_closed(&self) -> bool {
+        matches!(self.outbound.lock().phase, Phase::Closed(_))
+    }
+}
+
 impl fmt::Debug for Connection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Connection")
@@ -514,7 +582,12 @@ mod tests {
 
     fn connection(event_loop: &EventLoop, addr: &str) -> Arc<Connection> {
         let shared = Arc::clone(event_loop.shared());
-        Connection::new(addr.into(), GENEROUS, shared, Arc::new(Ignores))
+        let config = RemotingConfig {
+            connect_timeout: GENEROUS,
+            channel_max_idle_time: GENEROUS,
+            close_socket_if_timeout: true,
+        };
+        Connection::new(addr.into(), config, shared, Arc::new(Ignores))
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::io;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use mio::{Events, Interest, Poll, Registry, Token, Waker};
 
@@ -35,6 +35,8 @@ pub(super) struct Shared {
     stopped: AtomicBool,
     next_token: AtomicUsize,
     next_opaque: AtomicI32,
+    /// Times of activity are counted from here.
+    epoch: Instant,
     /// Looks host names up, which may block for long.
     pub(super) resolver: ThreadPool,
 }
@@ -44,6 +46,8 @@ pub(super) struct Shared {
 pub(super) enum Timer {
     /// Connecting to one address.
     Connect,
+    /// A connection that nobody uses.
+    Idle,
     /// The asynchronous call with this opaque.
     Call(i32),
 }
@@ -74,6 +78,7 @@ impl EventLoop {
             stopped: AtomicBool::new(false),
             next_token: AtomicUsize::new(WAKER.0 + 1),
             next_opaque: AtomicI32::new(0),
+            epoch: now(),
             resolver: ThreadPool::new(format!("{name}Resolver"), RESOLVER_THREADS),
         });
         let of_thread = Arc::clone(&shared);
@@ -109,20 +114,26 @@ impl Shared {
         self.next_opaque.fetch_add(1, Ordering::Relaxed)
     }
 
+    pub(super) fn since_epoch(&self) -> Duration {
+        now().saturating_duration_since(self.epoch)
+    }
+
     pub(super) fn is_stopped(&self) -> bool {
         self.stopped.load(Ordering::SeqCst)
     }
 
-    /// Lets the loop know a connection from its beginning on, so that its calls end at their
-    /// deadlines while a name is being looked up too. `false` after the end of the loop.
-    pub(super) fn remember(&self, connection: &Arc<Connection>) -> bool {
+    /// Takes a connection in, so that its deadlines are kept from here on.
+    ///
+    /// # Errors
+    /// The loop has stopped; nobody would end the connection any more.
+    pub(super) fn add(&self, connection: &Arc<Connection>) -> io::Result<()> {
         let mut connections = self.connections.lock();
-        // Asked under the lock: the loop, once stopped, empties the table until it stays empty.
+        // Under the lock: whatever is in before the loop looks for the last time, it ends.
         if self.is_stopped() {
-            return false;
+            return Err(io::Error::other("the client is shut down"));
         }
         connections.insert(connection.token(), Arc::clone(connection));
-        true
+        Ok(())
     }
 
     /// Makes the loop serve a connection's socket. Edge-triggered: whoever is told that the socket
@@ -132,9 +143,6 @@ impl Shared {
         token: Token,
         stream: &mut mio::net::TcpStream,
     ) -> io::Result<()> {
-        if self.is_stopped() {
-            return Err(io::Error::other("the client is shut down"));
-        }
         self.registry
             .register(stream, token, Interest::READABLE | Interest::WRITABLE)
     }
@@ -200,7 +208,7 @@ fn run(mut poll: Poll, shared: &Shared) {
         let timeout = if unfinished.is_empty() {
             next.map(|next| next.saturating_duration_since(now()))
         } else {
-            Some(std::time::Duration::ZERO)
+            Some(Duration::ZERO)
         };
         match poll.poll(&mut events, timeout) {
             Ok(()) => {}

@@ -1,28 +1,57 @@
 //! Calls to servers by their address (Java `NettyRemotingClient`).
 
-use std::collections::HashMap;
 use std::fmt;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
 use rocketmq_protocol::{RemotingCommand, response_code};
 
+use super::channel_table::{ChannelTable, Found};
 use super::connection::{Connection, ConnectionHandler};
 use super::event_loop::EventLoop;
+use super::name_servers::{NameServers, share};
+use super::permits::Permits;
 use super::request_processor::RequestProcessor;
 use super::response_future::{ResponseFuture, Waiter, wait_or_withdraw};
+use crate::client_config::ClientConfig;
 use crate::error::{Error, Result, client_error_code};
 use crate::service::ThreadPool;
-use crate::sync::atomic::{AtomicUsize, Ordering};
-use crate::sync::{Arc, Deadline, Mutex, OnceCell, Weak, now};
+use crate::sync::{Arc, Deadline, OnceCell, Weak, now};
 
 /// How long a caller whose deadline has passed waits for a reply that is being handed over.
 const HAND_OVER: Duration = Duration::from_secs(1);
+/// How many asynchronous calls may be under way, and how many one-way ones (Java
+/// `com.rocketmq.remoting.clientAsyncSemaphoreValue` and `clientOnewaySemaphoreValue`).
+const PERMITS: usize = 65_535;
+/// A silence shorter than this says nothing about the connection (Java
+/// `NettyRemotingClient#MIN_CLOSE_TIMEOUT_MILLIS`).
+const MIN_CLOSE_TIMEOUT: Duration = Duration::from_millis(100);
+/// A server that says good-bye again so soon is not left again (Java
+/// `maxReconnectIntervalTimeSeconds`).
+const MIN_RECONNECT_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Told of connections that come and go. Called on the event loop: it must not block.
 pub(crate) trait ChannelEventListener: Send + Sync + fmt::Debug {
     fn on_channel_active(&self, addr: &str);
     fn on_channel_closed(&self, addr: &str);
+}
+
+/// What of the settings concerns connections.
+#[derive(Debug, Clone)]
+pub(crate) struct RemotingConfig {
+    pub(crate) connect_timeout: Duration,
+    pub(crate) channel_max_idle_time: Duration,
+    pub(crate) close_socket_if_timeout: bool,
+}
+
+impl From<&ClientConfig> for RemotingConfig {
+    fn from(config: &ClientConfig) -> Self {
+        Self {
+            connect_timeout: config.connect_timeout,
+            channel_max_idle_time: config.channel_max_idle_time,
+            close_socket_if_timeout: config.close_socket_if_timeout,
+        }
+    }
 }
 
 /// One connection per address, made at the first call and shared by all callers.
@@ -36,39 +65,31 @@ struct Inner {
     event_loop: Arc<EventLoop>,
     /// Runs completions of asynchronous calls and requests of servers.
     executor: Arc<ThreadPool>,
-    connect_timeout: Duration,
-    channel_table: Mutex<ChannelTable>,
-    name_servers: Vec<String>,
-    /// The position of the name server in use.
-    chosen_name_server: AtomicUsize,
+    config: RemotingConfig,
+    channels: ChannelTable<Connection>,
+    name_servers: NameServers,
+    async_permits: Permits,
+    oneway_permits: Permits,
     processor: OnceCell<Weak<dyn RequestProcessor>>,
     listener: OnceCell<Weak<dyn ChannelEventListener>>,
-}
-
-#[derive(Debug, Default)]
-struct ChannelTable {
-    connections: HashMap<Arc<str>, Arc<Connection>>,
-    /// Set at the end: a call that comes later, of a caller that tries again say, opens nothing.
-    closed: bool,
 }
 
 impl MioRemotingClient {
     pub(crate) fn new(
         event_loop: Arc<EventLoop>,
         executor: Arc<ThreadPool>,
-        connect_timeout: Duration,
+        config: RemotingConfig,
         name_servers: Vec<String>,
     ) -> Self {
-        // Clients of one machine would all ask the first of the list; the process id spreads them.
-        let start = std::process::id() as usize % name_servers.len().max(1);
         Self {
             inner: Arc::new(Inner {
                 event_loop,
                 executor,
-                connect_timeout,
-                channel_table: Mutex::new(ChannelTable::default()),
-                name_servers,
-                chosen_name_server: AtomicUsize::new(start),
+                config,
+                channels: ChannelTable::new(),
+                name_servers: NameServers::new(name_servers),
+                async_permits: Permits::new(PERMITS),
+                oneway_permits: Permits::new(PERMITS),
                 processor: OnceCell::new(),
                 listener: OnceCell::new(),
             }),
@@ -97,77 +118,45 @@ impl MioRemotingClient {
 
     /// Sends a request and returns at once, so that calls to several servers can be under way side
     /// by side.
-    pub(crate) fn start_call(
-        &self,
-        addr: &str,
-        mut request: RemotingCommand,
-    ) -> Result<PendingCall> {
-        let started = now();
-        let opaque = self.inner.event_loop.shared().next_opaque();
-        request.opaque = opaque;
-        let frame = encode(addr, &request)?;
-        let connection = self.inner.connection(addr)?;
-        let future = ResponseFuture::new();
-        connection
-            .responses()
-            .insert(opaque, Waiter::Future(future.clone()));
-        if let Err(error) = connection.submit(opaque, frame) {
-            // Without the entry the end of the connection has completed the future already.
-            if connection.responses().take(opaque).is_some() {
-                return Err(error);
-            }
-        }
-        Ok(PendingCall {
-            connection,
-            opaque,
-            future,
-            started,
-        })
+    pub(crate) fn start_call(&self, addr: &str, request: RemotingCommand) -> Result<PendingCall> {
+        PendingCall::start(Arc::clone(&self.inner), addr, request)
     }
 
-    /// Sends a request and runs `callback` with the outcome, exactly once, on the executor.
+    /// Sends a request and runs `callback` with the outcome, exactly once, on the executor. With too
+    /// many such calls under way it ends at once with [`Error::RemotingTooMuchRequest`].
     pub(crate) fn invoke_async(
         &self,
         addr: &str,
-        mut request: RemotingCommand,
+        request: RemotingCommand,
         deadline: Deadline,
         callback: impl FnOnce(Result<RemotingCommand>) + Send + 'static,
     ) {
-        let opaque = self.inner.event_loop.shared().next_opaque();
-        request.opaque = opaque;
         let executor = Arc::clone(&self.inner.executor);
+        let Some(permit) = self.inner.async_permits.try_acquire() else {
+            return hand_over(&executor, callback, Err(too_much("asynchronous", addr)));
+        };
         let started = now();
         let completion = move |outcome: Result<RemotingCommand>| {
+            drop(permit);
             let outcome = outcome.map_err(|error| with_waited(error, started));
-            let rejected = executor.execute(move || callback(outcome));
-            if let Err(rejected) = rejected {
-                // Nobody else would run it, and it must run once.
-                (rejected.task)();
-            }
+            hand_over(&executor, callback, outcome);
         };
-        let ready =
-            encode(addr, &request).and_then(|frame| Ok((frame, self.inner.connection(addr)?)));
-        let (frame, connection) = match ready {
-            Ok(ready) => ready,
-            Err(error) => return completion(Err(error)),
-        };
-        connection.add_callback(opaque, deadline, Box::new(completion));
-        if let Err(error) = connection.submit(opaque, frame) {
-            if let Some(waiter) = connection.responses().take(opaque) {
-                waiter.complete(Err(error));
-            }
-        }
+        let completion = Box::new(completion);
+        self.inner
+            .submit_async(addr, request, deadline, GoAway::Reconnect, completion);
     }
 
     /// Sends a request that gets no answer. It may wait for the connect, and is lost if that fails.
     pub(crate) fn invoke_oneway(&self, addr: &str, mut request: RemotingCommand) -> Result<()> {
+        let permit = self.inner.oneway_permits.try_acquire();
+        let _permit = permit.ok_or_else(|| too_much("one-way", addr))?;
         request.opaque = self.inner.event_loop.shared().next_opaque();
         request.mark_oneway();
         let frame = encode(addr, &request)?;
         self.inner.connection(addr)?.submit(request.opaque, frame)
     }
 
-    /// Asks the name server in use, and the others in turn if that one cannot be reached.
+    /// Asks the name server in use, and the others in turn if that one does not answer.
     pub(crate) fn invoke_name_server(
         &self,
         request: &RemotingCommand,
@@ -179,25 +168,17 @@ impl MioRemotingClient {
             client_error_code::NO_NAME_SERVER_EXCEPTION,
             "no name server address is set",
         );
-        for _ in 0..servers.len() {
-            let chosen = self.inner.chosen_name_server.load(Ordering::Relaxed);
-            let Some(addr) = servers.get(chosen % servers.len()) else {
-                break;
-            };
-            match self.invoke_sync(
-                addr,
-                request.clone(),
-                deadline.min(Deadline::after(timeout_each)),
-            ) {
+        for left in (1..=servers.count()).rev() {
+            let Some(addr) = servers.chosen() else { break };
+            let attempt = share(deadline, left, timeout_each);
+            match self.invoke_sync(&addr, request.clone(), attempt) {
                 Ok(reply) => return Ok(reply),
                 Err(error) => {
                     log::warn!("name server {addr}: {error}");
                     last = error;
                 }
             }
-            self.inner
-                .chosen_name_server
-                .store((chosen + 1) % servers.len(), Ordering::Relaxed);
+            servers.leave(&addr);
             if deadline.has_passed() {
                 break;
             }
@@ -205,23 +186,46 @@ impl MioRemotingClient {
         Err(last)
     }
 
-    /// Closes all connections, whose pending calls fail, and lets no new ones be made.
+    /// Closes all connections, whose pending calls fail, and makes no new ones.
     pub(crate) fn close(&self) {
-        let mut table = self.inner.channel_table.lock();
-        table.closed = true;
-        let connections: Vec<_> = table.connections.values().cloned().collect();
-        drop(table);
-        for connection in connections {
-            connection.close(&shut_down(connection.addr(), true));
+        for connection in self.inner.channels.close() {
+            connection.close(&shut_down(connection.addr()));
         }
     }
 }
 
-fn shut_down(addr: &str, written: bool) -> Error {
+/// Runs a callback on the executor; if that cannot take it nobody else would, and it must run once,
+/// so then it runs here.
+fn hand_over(
+    executor: &ThreadPool,
+    callback: impl FnOnce(Result<RemotingCommand>) + Send + 'static,
+    outcome: Result<RemotingCommand>,
+) {
+    if let Err(rejected) = executor.execute(move || callback(outcome)) {
+        (rejected.task)();
+    }
+}
+
+fn too_much(kind: &str, addr: &str) -> Error {
+    Error::RemotingTooMuchRequest {
+        reason: format!("{PERMITS} {kind} calls are under way, the one to {addr} is not sent"),
+    }
+}
+
+fn shut_down(addr: &str) -> Error {
     Error::RemotingSendRequest {
         addr: addr.to_owned(),
         reason: "the client is shut down".into(),
-        written,
+        written: true,
+    }
+}
+
+/// A server that is shutting down has refused the request on the new connection too.
+fn gone_away(addr: &str) -> Error {
+    Error::RemotingSendRequest {
+        addr: addr.to_owned(),
+        reason: "the server is shutting down (GO_AWAY)".into(),
+        written: false,
     }
 }
 
@@ -234,7 +238,7 @@ fn encode(addr: &str, request: &RemotingCommand) -> Result<BytesMut> {
 }
 
 /// The event loop ends calls without knowing when they began.
-fn with_waited(error: Error, started: std::time::Instant) -> Error {
+fn with_waited(error: Error, started: Instant) -> Error {
     match error {
         Error::RemotingTimeout { addr, timeout } if timeout.is_zero() => Error::RemotingTimeout {
             addr,
@@ -244,26 +248,86 @@ fn with_waited(error: Error, started: std::time::Instant) -> Error {
     }
 }
 
+/// What to do when a server says that it is about to go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum GoAway {
+    /// Connect anew and send the request again.
+    Reconnect,
+    /// That was done; it is an error.
+    Fail,
+}
+
 impl Inner {
     /// The connection to an address, which may be under way still.
     fn connection(self: &Arc<Self>, addr: &str) -> Result<Arc<Connection>> {
-        let mut table = self.channel_table.lock();
-        if table.closed {
-            return Err(shut_down(addr, false));
+        let found = self.channels.get_or_make(addr, |addr| {
+            let handler = Arc::clone(self) as Arc<dyn ConnectionHandler>;
+            let event_loop = Arc::clone(self.event_loop.shared());
+            Connection::new(addr, self.config.clone(), event_loop, handler)
+        });
+        match found {
+            Found::Present(connection) => Ok(connection),
+            Found::Made(connection) => {
+                connection.open();
+                Ok(connection)
+            }
+            Found::Closed => Err(Error::RemotingConnect {
+                addr: addr.to_owned(),
+                reason: "the client is shut down".into(),
+            }),
         }
-        let present = table.connections.get(addr);
-        if let Some(connection) = present.filter(|connection| !connection.is_closed()) {
-            return Ok(Arc::clone(connection));
+    }
+
+    /// Takes a connection whose server says good-bye out of use, so that the next call connects
+    /// anew; what waits on it is still answered there. A server that was left a moment ago is not
+    /// left again.
+    fn leave(&self, connection: &Arc<Connection>) {
+        let addr = connection.addr();
+        if self
+            .channels
+            .leave(addr, connection, now(), MIN_RECONNECT_INTERVAL)
+        {
+            log::info!("{addr} is shutting down, connecting anew");
+            connection.retire();
         }
-        let addr: Arc<str> = addr.into();
-        let handler = Arc::clone(self) as Arc<dyn ConnectionHandler>;
-        let event_loop = Arc::clone(self.event_loop.shared());
-        let connection =
-            Connection::new(Arc::clone(&addr), self.connect_timeout, event_loop, handler);
-        table.connections.insert(addr, Arc::clone(&connection));
-        drop(table);
-        connection.open();
-        Ok(connection)
+    }
+
+    fn submit_async(
+        self: &Arc<Self>,
+        addr: &str,
+        mut request: RemotingCommand,
+        deadline: Deadline,
+        go_away: GoAway,
+        completion: Box<dyn FnOnce(Result<RemotingCommand>) + Send>,
+    ) {
+        let opaque = self.event_loop.shared().next_opaque();
+        request.opaque = opaque;
+        let frame = match encode(addr, &request) {
+            Ok(frame) => frame,
+            Err(error) => return completion(Err(error)),
+        };
+        let connection = match self.connection(addr) {
+            Ok(connection) => connection,
+            Err(error) => return completion(Err(error)),
+        };
+        let this = Arc::clone(self);
+        let over = Arc::clone(&connection);
+        let completion = move |outcome: Result<RemotingCommand>| match outcome {
+            Ok(reply) if reply.code == response_code::GO_AWAY && go_away == GoAway::Reconnect => {
+                this.leave(&over);
+                this.submit_async(over.addr(), request, deadline, GoAway::Fail, completion);
+            }
+            Ok(reply) if reply.code == response_code::GO_AWAY => {
+                completion(Err(gone_away(over.addr())));
+            }
+            outcome => completion(outcome),
+        };
+        connection.add_callback(opaque, deadline, Box::new(completion));
+        if let Err(error) = connection.submit(opaque, frame) {
+            if let Some(waiter) = connection.responses().take(opaque) {
+                waiter.complete(Err(error));
+            }
+        }
     }
 }
 
@@ -306,12 +370,7 @@ impl ConnectionHandler for Inner {
 
     fn on_close(&self, connection: &Arc<Connection>, error: &Error) {
         log::debug!("connection to {} ended: {error}", connection.addr());
-        let mut table = self.channel_table.lock();
-        let current = table.connections.get(connection.addr());
-        if current.is_some_and(|current| Arc::ptr_eq(current, connection)) {
-            table.connections.remove(connection.addr());
-        }
-        drop(table);
+        self.channels.remove(connection.addr(), connection);
         if let Some(listener) = self.listener.get().and_then(Weak::upgrade) {
             listener.on_channel_closed(connection.addr());
         }
@@ -319,7 +378,7 @@ impl ConnectionHandler for Inner {
 }
 
 /// The answer to a request whose code nobody serves.
-pub(super) fn not_supported(request: &RemotingCommand) -> RemotingCommand {
+pub(crate) fn not_supported(request: &RemotingCommand) -> RemotingCommand {
     let remark = format!("request type {} not supported", request.code);
     RemotingCommand::response(
         request,
@@ -331,38 +390,101 @@ pub(super) fn not_supported(request: &RemotingCommand) -> RemotingCommand {
 /// A call under way. Dropping it gives the call up.
 #[derive(Debug)]
 pub(crate) struct PendingCall {
+    client: Arc<Inner>,
+    request: RemotingCommand,
     connection: Arc<Connection>,
-    opaque: i32,
     future: ResponseFuture<RemotingCommand>,
-    started: std::time::Instant,
+    started: Instant,
 }
 
 impl PendingCall {
+    fn start(client: Arc<Inner>, addr: &str, mut request: RemotingCommand) -> Result<Self> {
+        let opaque = client.event_loop.shared().next_opaque();
+        request.opaque = opaque;
+        let frame = encode(addr, &request)?;
+        let connection = client.connection(addr)?;
+        let future = ResponseFuture::new();
+        let responses = connection.responses();
+        responses.insert(opaque, Waiter::Future(future.clone()));
+        if let Err(error) = connection.submit(opaque, frame) {
+            // Without the entry the end of the connection has completed the future already.
+            if responses.take(opaque).is_some() {
+                return Err(error);
+            }
+        }
+        Ok(Self {
+            client,
+            request,
+            connection,
+            future,
+            started: now(),
+        })
+    }
+
     pub(crate) fn addr(&self) -> &str {
         self.connection.addr()
     }
 
-    /// Waits for the reply, at most until `deadline`. A reply of any code is `Ok`.
+    /// Waits for the reply, at most until `deadline`. A reply of any code but GO_AWAY is `Ok`; after
+    /// that one the request is sent once more on a new connection.
     pub(crate) fn wait(self, deadline: Deadline) -> Result<RemotingCommand> {
+        let reply = self.wait_for_reply(deadline)?;
+        if reply.code != response_code::GO_AWAY {
+            return Ok(reply);
+        }
+        self.client.leave(&self.connection);
+        let again = Self::start(Arc::clone(&self.client), self.addr(), self.request.clone())?;
+        let reply = again.wait_for_reply(deadline)?;
+        if reply.code == response_code::GO_AWAY {
+            Err(gone_away(self.addr()))
+        } else {
+            Ok(reply)
+        }
+    }
+
+    fn wait_for_reply(&self, deadline: Deadline) -> Result<RemotingCommand> {
         let grace = Deadline::after(deadline.remaining().saturating_add(HAND_OVER));
         let outcome = wait_or_withdraw(
             self.connection.responses(),
-            self.opaque,
+            self.request.opaque,
             &self.future,
             deadline,
             grace,
         );
         outcome.unwrap_or_else(|| {
             let waited = now().saturating_duration_since(self.started);
-            Err(self.connection.timed_out(self.opaque, waited))
+            let error = self.connection.timed_out(self.request.opaque, waited);
+            self.close_if_silent(deadline);
+            Err(error)
         })
+    }
+
+    /// A server that did not answer in a time in which it could have is probably not there any more,
+    /// whatever the operating system says of the connection: the next call connects anew (Java
+    /// `clientCloseSocketIfTimeout`).
+    fn close_if_silent(&self, deadline: Deadline) {
+        let Some(opened) = self.connection.opened_at() else {
+            return;
+        };
+        let sent = opened.max(self.started);
+        let budget = deadline.instant().saturating_duration_since(sent);
+        let timeout = deadline.instant().saturating_duration_since(self.started);
+        let enough = budget > MIN_CLOSE_TIMEOUT || budget > timeout / 4;
+        if self.client.config.close_socket_if_timeout && enough {
+            self.connection.close(&Error::RemotingSendRequest {
+                addr: self.addr().to_owned(),
+                reason: format!("closed after a silence of {} ms", budget.as_millis()),
+                written: true,
+            });
+        }
     }
 }
 
 impl Drop for PendingCall {
     fn drop(&mut self) {
-        if self.connection.responses().take(self.opaque).is_some() {
-            self.connection.withdraw(self.opaque);
+        let opaque = self.request.opaque;
+        if self.connection.responses().take(opaque).is_some() {
+            self.connection.withdraw(opaque);
         }
     }
 }

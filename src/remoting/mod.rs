@@ -3,6 +3,7 @@
 //! Knows commands, not topics or groups. One [`EventLoop`] serves all connections of a manager; it
 //! reads, completes calls, and writes only what a calling thread could not write itself.
 
+mod channel_table;
 #[cfg(not(loom))]
 mod connection;
 #[cfg(not(loom))]
@@ -10,12 +11,18 @@ mod event_loop;
 #[cfg(not(loom))]
 mod mio_remoting_client;
 #[cfg(not(loom))]
+mod name_servers;
+#[cfg(not(loom))]
+mod permits;
+#[cfg(not(loom))]
 mod request_processor;
 mod response_future;
 
 #[cfg(not(loom))]
 pub(crate) use event_loop::EventLoop;
 #[cfg(not(loom))]
-pub(crate) use mio_remoting_client::{ChannelEventListener, MioRemotingClient, PendingCall};
+pub(crate) use mio_remoting_client::{
+    ChannelEventListener, MioRemotingClient, PendingCall, not_supported,
+};
 #[cfg(not(loom))]
 pub(crate) use request_processor::RequestProcessor;

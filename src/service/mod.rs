@@ -3,15 +3,21 @@
 //! Nothing here knows RocketMQ. A thread of this module has a name, ends when asked to, is waited
 //! for at most until a deadline, and outlives a panic of the work it is given.
 
+mod instance_table;
 mod scheduled_service;
 mod service_state;
 mod service_thread;
+#[cfg(not(loom))]
+mod thread_options;
 mod thread_pool;
 
+pub(crate) use instance_table::{Entry, InstanceTable};
 pub(crate) use scheduled_service::{ScheduledService, TaskHandle};
 pub(crate) use service_state::AtomicServiceState;
 pub use service_state::ServiceState;
 pub use service_thread::{JoinOutcome, ServiceContext, ServiceHandle, ServiceThread};
+#[cfg(not(loom))]
+pub use thread_options::ThreadOptions;
 pub(crate) use thread_pool::{PoolReport, RejectedReason, Task, ThreadPool};
 
 /// Runs foreign code on one of our threads: a panic in it is logged under `thread`'s name and ends

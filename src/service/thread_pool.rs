@@ -145,6 +145,13 @@ impl ThreadPool {
         self.shared.state.lock().threads.len()
     }
 
+    /// Takes no more tasks; what ends from here on counts as drained in the report of
+    /// [`shutdown`](Self::shutdown).
+    pub(crate) fn refuse_tasks(&self) {
+        self.shared.state.lock().refuse_tasks();
+        self.shared.work.notify_all();
+    }
+
     /// Takes no more tasks, lets those it has run until the deadline, drops the rest, and joins the
     /// threads.
     ///
@@ -153,8 +160,7 @@ impl ThreadPool {
     pub(crate) fn shutdown(&self, deadline: Deadline) -> PoolReport {
         let shared = &self.shared;
         let mut state = shared.state.lock();
-        state.shut_down = true;
-        let completed_before = state.completed;
+        state.refuse_tasks();
         let on_own_thread = state.threads.iter().any(JoinHandle::is_current);
         state.waiting_tasks += usize::from(on_own_thread);
         shared.work.notify_all();
@@ -190,8 +196,11 @@ impl ThreadPool {
 
         let mut state = shared.state.lock();
         state.waiting_tasks -= usize::from(on_own_thread);
+        let drained = state.completed - state.completed_before_end;
+        // A later report counts what ended since this one.
+        state.completed_before_end = state.completed;
         PoolReport {
-            drained: state.completed - completed_before,
+            drained,
             abandoned,
             joined,
             left: state.threads.len(),
@@ -202,7 +211,7 @@ impl ThreadPool {
 impl Drop for ThreadPool {
     fn drop(&mut self) {
         let mut state = self.shared.state.lock();
-        state.shut_down = true;
+        state.refuse_tasks();
         let dropped = std::mem::take(&mut state.queue);
         drop(state);
         self.shared.work.notify_all();
@@ -234,12 +243,21 @@ struct State {
     idle: usize,
     active: usize,
     completed: usize,
+    /// How many had run when the end began.
+    completed_before_end: usize,
     /// Running tasks that are inside of `shutdown`; at most `active`.
     waiting_tasks: usize,
     shut_down: bool,
 }
 
 impl State {
+    fn refuse_tasks(&mut self) {
+        if !self.shut_down {
+            self.shut_down = true;
+            self.completed_before_end = self.completed;
+        }
+    }
+
     fn wants_thread(&self) -> bool {
         !self.shut_down && self.threads.len() < self.size && self.idle < self.queue.len()
     }

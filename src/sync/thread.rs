@@ -12,6 +12,39 @@ pub(crate) fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
+/// Runs first on a new thread, with its name.
+pub(crate) type StartHook = Arc<dyn Fn(&str) + Send + Sync>;
+
+/// Process-wide; std's lock, since a static of a modelled type does not outlive one execution.
+static OPTIONS: std::sync::RwLock<Options> = std::sync::RwLock::new(Options {
+    stack_size: None,
+    on_start: None,
+});
+
+#[derive(Clone)]
+struct Options {
+    stack_size: Option<usize>,
+    on_start: Option<StartHook>,
+}
+
+/// Sets how threads are started from now on.
+pub(crate) fn set_options(stack_size: Option<usize>, on_start: Option<StartHook>) {
+    let mut options = OPTIONS
+        .write()
+        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    *options = Options {
+        stack_size,
+        on_start,
+    };
+}
+
+fn options() -> Options {
+    OPTIONS
+        .read()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
+        .clone()
+}
+
 /// Starts a thread that is known as this library's for as long as it runs.
 ///
 /// Everything `f` owns is dropped before a join of the thread returns.
@@ -32,9 +65,20 @@ where
     let on_exit = SetOnDrop(Arc::clone(&exit));
     // std panics on a name with a zero byte in it.
     let name = name.replace('\0', "?");
-    let os_handle = os_thread::Builder::new().name(name).spawn(move || {
+    let options = options();
+    let mut builder = os_thread::Builder::new().name(name.clone());
+    if let Some(bytes) = options.stack_size {
+        builder = builder.stack_size(bytes);
+    }
+    let os_handle = builder.spawn(move || {
         let _on_exit = on_exit;
         set_library_thread_id(id);
+        if let Some(hook) = options.on_start {
+            let ran = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| hook(&name)));
+            if ran.is_err() {
+                log::error!("{name}: the thread's start hook panicked");
+            }
+        }
         f();
     })?;
     Ok(JoinHandle {

@@ -16,6 +16,7 @@ pub(crate) struct FakePeer {
     addr: SocketAddr,
     stopped: Arc<AtomicBool>,
     connections: Arc<AtomicUsize>,
+    ended: Arc<AtomicUsize>,
     open: Arc<Mutex<Vec<TcpStream>>>,
 }
 
@@ -29,10 +30,12 @@ impl FakePeer {
             addr: listener.local_addr().unwrap(),
             stopped: Arc::new(AtomicBool::new(false)),
             connections: Arc::new(AtomicUsize::new(0)),
+            ended: Arc::new(AtomicUsize::new(0)),
             open: Arc::new(Mutex::new(Vec::new())),
         };
         let stopped = Arc::clone(&peer.stopped);
         let connections = Arc::clone(&peer.connections);
+        let ended = Arc::clone(&peer.ended);
         let open = Arc::clone(&peer.open);
         let script = Arc::new(script);
         thread::spawn(move || {
@@ -43,7 +46,11 @@ impl FakePeer {
                 connections.fetch_add(1, Ordering::SeqCst);
                 open.lock().unwrap().push(stream.try_clone().unwrap());
                 let script = Arc::clone(&script);
-                thread::spawn(move || serve(stream, &*script));
+                let ended = Arc::clone(&ended);
+                thread::spawn(move || {
+                    serve(stream, &*script);
+                    ended.fetch_add(1, Ordering::SeqCst);
+                });
             }
         });
         peer
@@ -56,6 +63,13 @@ impl FakePeer {
     /// How many connections there have been.
     pub(crate) fn connections(&self) -> usize {
         self.connections.load(Ordering::SeqCst)
+    }
+}
+
+impl FakePeer {
+    /// How many of the connections have ended.
+    pub(crate) fn ended(&self) -> usize {
+        self.ended.load(Ordering::SeqCst)
     }
 }
 

@@ -3,7 +3,10 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use rocketmq_protocol::RemotingCommand;
+use rocketmq_protocol::body::Permission;
+use rocketmq_protocol::{
+    CodecError, RemotingCommand, StoredMessage, decode_properties, encode_properties, property,
+};
 
 use crate::connection::Connection;
 use crate::consumer_manager::{Change, ConsumerManager};
@@ -12,9 +15,11 @@ use crate::handler;
 use crate::long_polling::{LongPolling, ParkedPull};
 use crate::notes::Notes;
 use crate::offset_table::OffsetTable;
+use crate::schedule::{SCHEDULE_TOPIC, Schedule};
 use crate::server::Service;
 use crate::store::{Placed, Store};
 use crate::timer::Timer;
+use crate::topic_config::TopicConfig;
 
 /// The one cluster that all brokers belong to.
 pub(crate) const CLUSTER_NAME: &str = "DefaultCluster";
@@ -35,6 +40,7 @@ pub(crate) struct Periods {
 pub(crate) struct Disk {
     pub(crate) store: Arc<Store>,
     pub(crate) offsets: Arc<OffsetTable>,
+    pub(crate) schedule: Arc<Schedule>,
 }
 
 /// One running broker. Handlers are in [`handler`]; this is the state they share.
@@ -46,6 +52,7 @@ pub(crate) struct Broker {
     pub(crate) offsets: Arc<OffsetTable>,
     pub(crate) consumers: ConsumerManager,
     pub(crate) heartbeat_fingerprints: handler::Fingerprints,
+    schedule: Arc<Schedule>,
     polls: LongPolling,
     notes: Arc<Notes>,
     timer: Arc<Timer>,
@@ -68,6 +75,7 @@ impl Broker {
             addr,
             store: disk.store,
             offsets: disk.offsets,
+            schedule: disk.schedule,
             consumers: ConsumerManager::default(),
             heartbeat_fingerprints: handler::Fingerprints::default(),
             polls: LongPolling::default(),
@@ -82,6 +90,9 @@ impl Broker {
         broker.repeat(periods.member_scan, move |broker| {
             broker.expire_members(expiry);
         });
+        for delay in broker.schedule.delays() {
+            broker.later(delay, Self::deliver_due);
+        }
         broker
     }
 
@@ -119,9 +130,52 @@ impl Broker {
         }
     }
 
-    /// A message was stored.
-    pub(crate) fn arrived(&self, topic: &str, queue_id: i32, placed: &Placed) {
-        self.wake(topic, queue_id, Some(placed.tags_code));
+    /// Stores a message, for its topic or, with a delay level, for the time when it is due (Java
+    /// `HookUtils#handleScheduleMessage`).
+    pub(crate) fn put(&self, mut message: StoredMessage) -> Result<Placed, CodecError> {
+        let mut properties = decode_properties(&message.properties);
+        let level = properties
+            .get(property::DELAY_TIME_LEVEL)
+            .and_then(|level| self.schedule.level(level));
+        let Some(level) = level else {
+            return self.put_now(message);
+        };
+        for (name, value) in [
+            (property::REAL_TOPIC, std::mem::take(&mut message.topic)),
+            (property::REAL_QUEUE_ID, message.queue_id.to_string()),
+        ] {
+            properties.insert(name.to_owned(), value);
+        }
+        message.properties = encode_properties(&properties);
+        SCHEDULE_TOPIC.clone_into(&mut message.topic);
+        message.queue_id = level - 1;
+        let config = TopicConfig::new(self.schedule.levels(), Permission::READ_WRITE);
+        self.store.topic_or_create(SCHEDULE_TOPIC, config);
+        let placed = self.put_now(message)?;
+        let delay = self.schedule.add(level, placed.commit_log_offset);
+        self.later(delay, Self::deliver_due);
+        Ok(placed)
+    }
+
+    fn put_now(&self, message: StoredMessage) -> Result<Placed, CodecError> {
+        let topic = message.topic.clone();
+        let queue_id = message.queue_id;
+        let placed = self.store.put(message)?;
+        self.wake(&topic, queue_id, Some(placed.tags_code));
+        Ok(placed)
+    }
+
+    fn deliver_due(&self) {
+        for commit_log_offset in self.schedule.take_due() {
+            let delayed = self.store.message_at(commit_log_offset);
+            let Some(message) = delayed.and_then(handler::due_message) else {
+                log::error!("{}: no delayed message at {commit_log_offset}", self.name);
+                continue;
+            };
+            if let Err(error) = self.put_now(message) {
+                log::error!("{}: delayed message is lost: {error}", self.name);
+            }
+        }
     }
 
     fn wake(&self, topic: &str, queue_id: i32, tags_code: Option<i32>) {
@@ -142,9 +196,8 @@ impl Broker {
 
     fn answer_pulls(&self, pulls: Vec<ParkedPull>) {
         for pull in pulls {
-            let oneway = pull.request.is_oneway();
-            let response = handler::resume_pull(self, &pull.connection, &pull.request);
-            if let Some(response) = response.filter(|_| !oneway) {
+            let response = handler::resume_pull(self, &pull.request);
+            if !pull.request.is_oneway() {
                 pull.connection.send(response);
             }
         }

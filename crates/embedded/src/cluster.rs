@@ -15,6 +15,7 @@ use crate::control::{ControlAction, ControlHandle, ControlScope, ControlTimes, C
 use crate::name_server::{NameServer, Registry};
 use crate::notes::Notes;
 use crate::offset_table::OffsetTable;
+use crate::schedule::Schedule;
 use crate::server::Server;
 use crate::store::Store;
 use crate::timer::Timer;
@@ -110,6 +111,7 @@ impl Cluster {
                 disk: Disk {
                     store: Arc::new(store),
                     offsets: Arc::new(OffsetTable::default()),
+                    schedule: Arc::new(Schedule::new(settings.delay_levels.clone())),
                 },
                 running: Mutex::new(None),
             };

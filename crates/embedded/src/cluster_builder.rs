@@ -3,6 +3,7 @@ use std::time::Duration;
 
 use crate::broker::Periods;
 use crate::cluster::Cluster;
+use crate::schedule::Schedule;
 
 /// Settings of a [`Cluster`]; made by [`Cluster::builder`].
 #[derive(Debug, Clone)]
@@ -13,11 +14,14 @@ pub struct ClusterBuilder {
     pub(crate) auto_create_topic: bool,
     pub(crate) notify_consumer_ids_changed: bool,
     pub(crate) periods: Periods,
+    pub(crate) delay_levels: Vec<Duration>,
     pub(crate) write_timeout: Duration,
 }
 
 /// Brokers are named by one letter each.
 const MAX_BROKERS: usize = 26;
+
+const MAX_DELAY_LEVELS: usize = 1000;
 
 /// How far the ports of two brokers are apart.
 pub(crate) const PORT_STEP: u16 = 10;
@@ -35,6 +39,7 @@ impl Default for ClusterBuilder {
                 member_expiry: Duration::from_secs(120),
                 member_scan: Duration::from_secs(10),
             },
+            delay_levels: Schedule::default_levels(),
             write_timeout: Duration::from_secs(3),
         }
     }
@@ -102,6 +107,14 @@ impl ClusterBuilder {
         self
     }
 
+    /// How long a message of each delay level waits, level 1 first; a message given back to a broker
+    /// waits level 3 the first time. Default 1 s to 2 h in 18 levels; Java `messageDelayLevel`.
+    #[must_use]
+    pub fn delay_levels(mut self, levels: impl Into<Vec<Duration>>) -> Self {
+        self.delay_levels = levels.into();
+        self
+    }
+
     /// How long a client may keep a server from writing to it before its connection is closed.
     /// Default 3 s. Real brokers queue what a client does not read.
     #[must_use]
@@ -114,7 +127,7 @@ impl ClusterBuilder {
     ///
     /// # Errors
     /// [`io::ErrorKind::InvalidInput`] for settings that cannot be: no broker, more than 26, a
-    /// period or timeout of zero, ports beyond 65,535. Otherwise what the system says to a socket
+    /// period or timeout of zero, no delay level, ports beyond 65,535. Otherwise what the system says to a socket
     /// or a thread, such as [`io::ErrorKind::AddrInUse`], with the server's name in the text.
     pub fn start(self) -> io::Result<Cluster> {
         self.check()?;
@@ -127,6 +140,12 @@ impl ClusterBuilder {
             return invalid(format!(
                 "{} brokers: there must be 1 to {MAX_BROKERS}",
                 self.brokers
+            ));
+        }
+        if !(1..=MAX_DELAY_LEVELS).contains(&self.delay_levels.len()) {
+            return invalid(format!(
+                "{} delay levels: there must be 1 to {MAX_DELAY_LEVELS}",
+                self.delay_levels.len()
             ));
         }
         for (name, time) in [

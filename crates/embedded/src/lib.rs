@@ -34,6 +34,7 @@ mod long_polling;
 mod name_server;
 mod notes;
 mod offset_table;
+mod schedule;
 mod server;
 mod store;
 mod timer;

@@ -47,9 +47,12 @@ impl Notes {
             );
             note.opaque = self.next_opaque.fetch_add(1, Ordering::Relaxed);
             note.mark_oneway();
-            if member.send(note) {
-                let mut sent = self.sent.lock();
-                *sent.entry(change.group.clone()).or_default() += 1;
+            // Counted before it is written, so that whoever has read it finds it counted.
+            *self.sent.lock().entry(change.group.clone()).or_default() += 1;
+            if !member.send(note) {
+                if let Some(sent) = self.sent.lock().get_mut(&change.group) {
+                    *sent -= 1;
+                }
             }
         }
     }

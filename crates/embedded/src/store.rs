@@ -54,6 +54,7 @@ struct QueueEntry {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Placed {
     pub(crate) queue_offset: i64,
+    pub(crate) commit_log_offset: i64,
     pub(crate) offset_msg_id: String,
     pub(crate) tags_code: i32,
 }
@@ -127,14 +128,6 @@ impl Store {
     pub(crate) fn topic(&self, topic: &str) -> Option<TopicConfig> {
         let state = self.state.lock();
         state.topics.get(topic).map(|topic| topic.config.clone())
-    }
-
-    pub(crate) fn topics(&self) -> Vec<(Arc<str>, TopicConfig)> {
-        let state = self.state.lock();
-        let topics = state.topics.iter();
-        topics
-            .map(|(name, topic)| (Arc::clone(name), topic.config.clone()))
-            .collect()
     }
 
     /// Creates a topic or changes its settings; its messages stay.
@@ -211,6 +204,7 @@ impl Store {
         };
         Ok(Placed {
             queue_offset: message.queue_offset,
+            commit_log_offset: message.commit_log_offset,
             offset_msg_id: id.to_string(),
             tags_code,
         })

@@ -32,7 +32,7 @@ struct Entry {
 }
 
 /// Longest delay that is kept apart: a year is for ever in a process like this.
-const FOREVER: Duration = Duration::from_secs(365 * 24 * 3600);
+pub(crate) const FOREVER: Duration = Duration::from_secs(365 * 24 * 3600);
 
 impl Timer {
     pub(crate) fn new() -> Arc<Self> {

@@ -2,7 +2,7 @@
 
 use std::io::{self, Read, Write};
 
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 
 use crate::{CodecError, sys_flag};
 
@@ -57,7 +57,8 @@ impl CompressionType {
         }
     }
 
-    /// Compresses a body. `level` counts for zlib and zstd.
+    /// Compresses a body. `level` counts for zlib (0 to 9) and zstd (1 to 22; 0 is its default);
+    /// Java's default is 5 (`rocketmq.message.compressLevel`).
     ///
     /// # Errors
     /// [`CodecError::Compression`] when the encoder fails.
@@ -83,11 +84,13 @@ impl CompressionType {
     ///
     /// # Errors
     /// [`CodecError::Compression`] for bytes that are not of this form, are cut, or expand to more.
+    /// Bytes behind a zlib stream are passed over, as Java does.
     pub fn decompress(self, body: &[u8]) -> Result<Bytes, CodecError> {
         let result = match self {
-            Self::Zlib => read_bounded(flate2::read::ZlibDecoder::new(body)),
-            Self::Lz4 => read_bounded(lz4_flex::frame::FrameDecoder::new(body)),
-            Self::Zstd => zstd::stream::read::Decoder::new(body).and_then(read_bounded),
+            Self::Zlib => read_bounded(flate2::bufread::ZlibDecoder::new(body)),
+            Self::Lz4 => check_lz4_frame(body)
+                .and_then(|()| read_bounded(lz4_flex::frame::FrameDecoder::new(body))),
+            Self::Zstd => zstd_decoder(body).and_then(read_bounded),
         };
         result.map(Bytes::from).map_err(|error| self.failed(&error))
     }
@@ -108,4 +111,58 @@ fn read_bounded(reader: impl Read) -> io::Result<Vec<u8>> {
         return Err(io::Error::other(format!("more than {limit} bytes")));
     }
     Ok(out)
+}
+
+/// A decoder that keeps no more of its past output than a body may have. The size is the sender's
+/// claim and is allocated at once.
+fn zstd_decoder(body: &[u8]) -> io::Result<zstd::stream::read::Decoder<'_, &[u8]>> {
+    let mut decoder = zstd::stream::read::Decoder::with_buffer(body)?;
+    decoder.window_log_max(MAX_DECOMPRESSED_LENGTH.ilog2())?;
+    Ok(decoder)
+}
+
+/// Checks that the bytes are one whole LZ4 frame, which the library's reader does not: it takes
+/// input that ends between two blocks for finished, and is not made for a second frame whose
+/// settings differ.
+fn check_lz4_frame(mut frame: &[u8]) -> io::Result<()> {
+    const MAGIC: u32 = 0x184D_2204;
+    const WITH_DICTIONARY_ID: u8 = 0x01;
+    const WITH_CONTENT_CHECKSUM: u8 = 0x04;
+    const WITH_CONTENT_SIZE: u8 = 0x08;
+    const WITH_BLOCK_CHECKSUMS: u8 = 0x10;
+    const BLOCK_LENGTH: u32 = 0x7FFF_FFFF;
+
+    let input = &mut frame;
+    if input.try_get_u32_le()? != MAGIC {
+        return Err(io::Error::other("wrong magic number"));
+    }
+    let flags = input.try_get_u8()?;
+    let checksum_if = |flag: u8| if flags & flag == 0 { 0 } else { 4 };
+    let content_size = if flags & WITH_CONTENT_SIZE == 0 { 0 } else { 8 };
+    let block_settings_and_header_checksum = 2;
+    skip(input, block_settings_and_header_checksum)?;
+    skip(input, content_size)?;
+    skip(input, checksum_if(WITH_DICTIONARY_ID))?;
+    loop {
+        let length = input.try_get_u32_le()? & BLOCK_LENGTH;
+        if length == 0 {
+            break;
+        }
+        skip(input, length)?;
+        skip(input, checksum_if(WITH_BLOCK_CHECKSUMS))?;
+    }
+    skip(input, checksum_if(WITH_CONTENT_CHECKSUM))?;
+    if input.is_empty() {
+        Ok(())
+    } else {
+        Err(io::Error::other("bytes behind the frame"))
+    }
+}
+
+fn skip(input: &mut &[u8], length: u32) -> io::Result<()> {
+    let rest = usize::try_from(length)
+        .ok()
+        .and_then(|length| input.get(length..));
+    *input = rest.ok_or(io::ErrorKind::UnexpectedEof)?;
+    Ok(())
 }

@@ -77,7 +77,7 @@ pub enum CodecError {
         /// Why it does not fit.
         detail: String,
     },
-    /// A tag expression of separators only, or an empty SQL expression.
+    /// A subscription expression that names nothing, such as separators only.
     BadExpression {
         /// The expression as given.
         expression: String,

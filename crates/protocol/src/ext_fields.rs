@@ -3,7 +3,7 @@ use std::borrow::Cow;
 /// The custom header of a command: text fields in the order they were added.
 ///
 /// Headers have a dozen fields, so a scan of a small vector beats a map, and the order of the first
-/// encoding is kept.
+/// encoding is kept. Equal only when that order is equal too.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ExtFields(Vec<(Cow<'static, str>, String)>);
 
@@ -49,12 +49,28 @@ impl ExtFields {
     }
 }
 
+/// The most fields of one header that are compared each with each. No real header has as many, but
+/// a hostile one of some megabytes would keep its reader busy for hours.
+const SCANNED: usize = 64;
+
+/// Of two fields of one name the later one counts. More than 64 fields end up in the order of their
+/// names.
 impl<N: Into<Cow<'static, str>>, V: Into<String>> FromIterator<(N, V)> for ExtFields {
     fn from_iter<I: IntoIterator<Item = (N, V)>>(fields: I) -> Self {
-        let mut all = Self::new();
-        for (name, value) in fields {
-            all.set(name, value);
+        let mut all: Vec<(Cow<'static, str>, String)> = fields
+            .into_iter()
+            .map(|(name, value)| (name.into(), value.into()))
+            .collect();
+        if all.len() <= SCANNED {
+            let mut few = Self::new();
+            for (name, value) in all {
+                few.set(name, value);
+            }
+            return few;
         }
-        all
+        all.reverse();
+        all.sort_by(|a, b| a.0.cmp(&b.0));
+        all.dedup_by(|later, kept| later.0 == kept.0);
+        Self(all)
     }
 }

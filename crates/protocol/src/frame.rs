@@ -41,16 +41,17 @@ impl FrameDecoder {
     /// # Errors
     /// A length out of range, or a content that is no command.
     pub fn next_command(&mut self) -> Result<Option<RemotingCommand>, CodecError> {
-        let Some(length) = self.buffer.get(..4).map(BigEndian::read_u32) else {
+        let Some(length) = self.buffer.get(..4).map(BigEndian::read_i32) else {
             return Ok(None);
         };
-        let length = length as usize;
-        if length < 4 || length > self.max_frame_length {
-            return Err(CodecError::BadLength {
-                what: "frame",
-                length: length as i64,
-            });
-        }
+        let bad = CodecError::BadLength {
+            what: "frame",
+            length: length.into(),
+        };
+        let length = match usize::try_from(length) {
+            Ok(length) if length >= 4 && length <= self.max_frame_length => length,
+            _ => return Err(bad),
+        };
         if self.buffer.len() < length.saturating_add(4) {
             return Ok(None);
         }

@@ -1,10 +1,9 @@
 //! The JSON form of a command's header.
 
-use std::borrow::Cow;
 use std::fmt;
 
 use bytes::{BufMut, BytesMut};
-use serde::de::{MapAccess, Visitor};
+use serde::de::{Error, MapAccess, Visitor};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -86,18 +85,6 @@ impl Serialize for ExtFields {
     }
 }
 
-/// Java always writes strings; numbers and booleans of other peers are taken as their text, and a
-/// null is an absent field.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Scalar<'a> {
-    #[serde(borrow)]
-    Text(Cow<'a, str>),
-    Bool(bool),
-    Number(serde_json::Number),
-    Null,
-}
-
 impl<'de> Deserialize<'de> for ExtFields {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct FieldsVisitor;
@@ -109,18 +96,57 @@ impl<'de> Deserialize<'de> for ExtFields {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<ExtFields, A::Error> {
-                let mut fields = ExtFields::new();
-                while let Some((name, value)) = map.next_entry::<String, Scalar<'_>>()? {
-                    match value {
-                        Scalar::Text(text) => fields.set(name, text),
-                        Scalar::Bool(value) => fields.set(name, value.to_string()),
-                        Scalar::Number(value) => fields.set(name, value.to_string()),
-                        Scalar::Null => {}
+                let mut fields = Vec::new();
+                while let Some((name, value)) = map.next_entry::<String, FieldText>()? {
+                    if let FieldText(Some(text)) = value {
+                        fields.push((name, text));
                     }
                 }
-                Ok(fields)
+                Ok(fields.into_iter().collect())
             }
         }
         deserializer.deserialize_map(FieldsVisitor)
+    }
+}
+
+/// The text of one field. Java always writes strings; numbers and booleans of other peers are taken
+/// as their text, and a null is an absent field.
+struct FieldText(Option<String>);
+
+impl<'de> Deserialize<'de> for FieldText {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct TextVisitor;
+        impl Visitor<'_> for TextVisitor {
+            type Value = FieldText;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("text, a number, a boolean or null")
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<FieldText, E> {
+                Ok(FieldText(Some(text.to_owned())))
+            }
+
+            fn visit_bool<E: Error>(self, value: bool) -> Result<FieldText, E> {
+                Ok(FieldText(Some(value.to_string())))
+            }
+
+            fn visit_i64<E: Error>(self, value: i64) -> Result<FieldText, E> {
+                Ok(FieldText(Some(value.to_string())))
+            }
+
+            fn visit_u64<E: Error>(self, value: u64) -> Result<FieldText, E> {
+                Ok(FieldText(Some(value.to_string())))
+            }
+
+            fn visit_f64<E: Error>(self, value: f64) -> Result<FieldText, E> {
+                Ok(FieldText(Some(format!("{value:?}"))))
+            }
+
+            fn visit_unit<E: Error>(self) -> Result<FieldText, E> {
+                Ok(FieldText(None))
+            }
+        }
+        deserializer.deserialize_any(TextVisitor)
     }
 }

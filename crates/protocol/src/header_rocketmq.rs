@@ -73,6 +73,7 @@ pub(crate) fn decode(mut header: &[u8]) -> Result<RemotingCommand, CodecError> {
     command.remark = take_long_text(input, "remark")?.map(str::to_owned);
     let length = input.try_get_i32().map_err(|_| CUT)?;
     let mut block = take(input, length, "header fields")?;
+    let mut fields = Vec::new();
     while !block.is_empty() {
         let length = block.try_get_i16().map_err(|_| CUT)?;
         let name = text(
@@ -81,9 +82,10 @@ pub(crate) fn decode(mut header: &[u8]) -> Result<RemotingCommand, CodecError> {
         )?;
         let value = take_long_text(&mut block, "field value")?;
         if let (false, Some(value)) = (name.is_empty(), value) {
-            ExtFields::set(&mut command.ext_fields, name.to_owned(), value);
+            fields.push((name.to_owned(), value));
         }
     }
+    command.ext_fields = fields.into_iter().collect::<ExtFields>();
     Ok(command)
 }
 

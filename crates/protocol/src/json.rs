@@ -3,7 +3,7 @@
 //! Java's JSON library writes map keys that are not text as they are: `{0:"a"}` for an integer key,
 //! `{{"queueId":0}:5}` for an object key. [`from_slice`] reads strict JSON first, which is the usual
 //! case, and rewrites only what a strict parser refused: such keys become text, an object key the
-//! text of its JSON.
+//! text of its JSON, and an entry of value null is left out, since Java takes null for absent.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -14,7 +14,7 @@ const MAX_DEPTH: usize = 64;
 
 /// What an object used as a key counts for in depth. Each such level escapes the quotes of the
 /// levels inside it once more, so the text would grow exponentially without a tight limit.
-const OBJECT_KEY_DEPTH: usize = 16;
+const OBJECT_KEY_DEPTH: usize = 24;
 
 /// Reads a value from strict JSON or from the dialect of Java servers.
 ///
@@ -77,13 +77,13 @@ impl<'a> Rewriter<'a> {
         }
     }
 
+    /// Passes over a structural character and the space before it.
     fn take(&mut self, byte: u8) -> Option<()> {
         self.skip_space();
         if self.peek() != Some(byte) {
             return None;
         }
         self.at = self.at.saturating_add(1);
-        self.out.push(char::from(byte));
         Some(())
     }
 
@@ -94,7 +94,9 @@ impl<'a> Rewriter<'a> {
         self.skip_space();
         match self.peek()? {
             b'{' => self.sequence(b'{', b'}', |this| this.entry(depth)),
-            b'[' => self.sequence(b'[', b']', |this| this.value(depth.saturating_add(1))),
+            b'[' => self.sequence(b'[', b']', |this| {
+                this.value(depth.saturating_add(1)).map(|()| true)
+            }),
             b'"' => self.string(),
             _ => {
                 let word = self.word()?;
@@ -108,22 +110,34 @@ impl<'a> Rewriter<'a> {
         &mut self,
         open: u8,
         close: u8,
-        mut element: impl FnMut(&mut Self) -> Option<()>,
+        mut element: impl FnMut(&mut Self) -> Option<bool>,
     ) -> Option<()> {
         self.take(open)?;
-        if self.take(close).is_some() {
-            return Some(());
-        }
-        loop {
-            element(self)?;
-            if self.take(close).is_some() {
-                return Some(());
+        self.out.push(char::from(open));
+        let mut first = true;
+        if self.take(close).is_none() {
+            loop {
+                let before = self.out.len();
+                if !first {
+                    self.out.push(',');
+                }
+                if element(self)? {
+                    first = false;
+                } else {
+                    self.out.truncate(before);
+                }
+                if self.take(close).is_some() {
+                    break;
+                }
+                self.take(b',')?;
             }
-            self.take(b',')?;
         }
+        self.out.push(char::from(close));
+        Some(())
     }
 
-    fn entry(&mut self, depth: usize) -> Option<()> {
+    /// One entry of an object; whether it is to be kept.
+    fn entry(&mut self, depth: usize) -> Option<bool> {
         self.skip_space();
         match self.peek()? {
             b'"' => self.string()?,
@@ -141,7 +155,10 @@ impl<'a> Rewriter<'a> {
             }
         }
         self.take(b':')?;
-        self.value(depth.saturating_add(1))
+        self.out.push(':');
+        let start = self.out.len();
+        self.value(depth.saturating_add(1))?;
+        Some(self.out.get(start..) != Some("null"))
     }
 
     fn string(&mut self) -> Option<()> {
@@ -196,6 +213,33 @@ mod tests {
         .unwrap();
         assert_eq!(map["t"][r#"{"brokerName":"b","queueId":0}"#], 5);
         assert_eq!(map["t"][r#"{"q":{"1":2}}"#], 6);
+    }
+
+    #[test]
+    fn null_is_absent_where_a_strict_parser_refuses_it() {
+        for text in [
+            r#"{"a":null}"#,
+            r#"{"a":[1],"b":null , "c":null}"#,
+            r#"{"a":null,"a":[1],"b":null}"#,
+            r#"{0: null, "a":[1]}"#,
+        ] {
+            let map: BTreeMap<String, Vec<i32>> = from_slice("map", text.as_bytes()).unwrap();
+            assert!(map.get("a").is_none_or(|a| a == &[1]), "{text}: {map:?}");
+            assert!(map.len() < 2, "{text}: {map:?}");
+        }
+    }
+
+    #[test]
+    fn object_keys_inside_object_keys_do_not_swell() {
+        let nested = |levels: usize| {
+            let mut text = "1".to_owned();
+            for _ in 0..levels {
+                text = format!("{{{{{text}:1}}:1}}");
+            }
+            text
+        };
+        assert!(from_slice::<serde_json::Value>("x", nested(1).as_bytes()).is_ok());
+        assert!(from_slice::<serde_json::Value>("x", nested(3).as_bytes()).is_err());
     }
 
     #[test]

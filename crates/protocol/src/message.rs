@@ -61,13 +61,16 @@ pub mod property {
         MSG_REGION,
         TRACE_SWITCH,
         CLUSTER,
+        "ORIGIN_GROUP",
         "TRAN_MSG",
         "PGROUP",
         "BUYER_ID",
         "TRANSFER_FLAG",
         "CORRECTION_FLAG",
         "MQ2_FLAG",
+        "TRANS_OFFSET",
         "EXTEND_UNIQ_INFO",
+        "_SYS_MSG_PRIORITY_",
         "INNER_NUM",
         "INNER_BASE",
         "DUP_INFO",
@@ -86,6 +89,7 @@ pub mod property {
         "POP_CK_OFFSET",
         "1ST_POP_TIME",
         "__SHARDINGKEY",
+        "__LITE_TOPIC",
         "PROPERTY_FORWARD_QUEUE_ID",
         "REDIRECT",
         "INNER_MULTI_DISPATCH",
@@ -107,6 +111,9 @@ pub mod property {
         "DLQ_ORIGIN_TOPIC",
         "DLQ_ORIGIN_MESSAGE_ID",
     ];
+
+    /// Starts the names of properties that brokers keep in memory only; refused like the reserved.
+    pub(super) const TRANSIENT_PREFIX: &str = "__RMQ.TRANSIENT.";
 }
 
 /// A message as a user makes it (Java `Message`).
@@ -179,7 +186,9 @@ impl Message {
             what: "user property",
             detail,
         };
-        if property::RESERVED.contains(&name.as_str()) {
+        if property::RESERVED.contains(&name.as_str())
+            || name.starts_with(property::TRANSIENT_PREFIX)
+        {
             return Err(refused(format!("{name} is a reserved name")));
         }
         if name.trim().is_empty() || value.trim().is_empty() {
@@ -374,5 +383,69 @@ impl std::ops::Deref for MessageExt {
 
     fn deref(&self) -> &Message {
         &self.message
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    /// The names of Java's `MessageConst#STRING_HASH_SET` in 5.5.0.
+    const RESERVED_IN_JAVA: &str = "KEYS TAGS WAIT DELAY RETRY_TOPIC ORIGIN_GROUP REAL_TOPIC REAL_QID \
+        TRAN_MSG PGROUP MIN_OFFSET MAX_OFFSET BUYER_ID ORIGIN_MESSAGE_ID TRANSFER_FLAG \
+        CORRECTION_FLAG MQ2_FLAG RECONSUME_TIME MSG_REGION TRACE_ON UNIQ_KEY TRANS_OFFSET \
+        EXTEND_UNIQ_INFO MAX_RECONSUME_TIMES CONSUME_START_TIME _SYS_MSG_PRIORITY_ INNER_NUM \
+        INNER_BASE DUP_INFO CHECK_IMMUNITY_TIME_IN_SECONDS TRAN_PREPARED_QUEUE_OFFSET \
+        __transactionId__ TRANSACTION_CHECK_TIMES INSTANCE_ID CORRELATION_ID REPLY_TO_CLIENT TTL \
+        ARRIVE_TIME PUSH_REPLY_TIME CLUSTER MSG_TYPE POP_CK POP_CK_OFFSET 1ST_POP_TIME \
+        __SHARDINGKEY __LITE_TOPIC PROPERTY_FORWARD_QUEUE_ID REDIRECT INNER_MULTI_DISPATCH \
+        INNER_MULTI_QUEUE_OFFSET TRACE_CONTEXT TIMER_DELAY_SEC TIMER_DELAY_MS TIMER_DELIVER_MS \
+        TIMER_ENQUEUE_MS TIMER_DEQUEUE_MS TIMER_ROLL_TIMES TIMER_OUT_MS TIMER_DEL_UNIQKEY \
+        TIMER_DELAY_LEVEL TIMER_ROLL_LABEL __BORNHOST BORN_TIMESTAMP __CRC32# DLQ_ORIGIN_TOPIC \
+        DLQ_ORIGIN_MESSAGE_ID";
+
+    #[test]
+    fn the_reserved_names_are_java_s_and_all_are_refused() {
+        let java: BTreeSet<&str> = RESERVED_IN_JAVA.split_whitespace().collect();
+        assert_eq!(
+            property::RESERVED.iter().copied().collect::<BTreeSet<_>>(),
+            java
+        );
+        assert_eq!(
+            property::RESERVED.len(),
+            java.len(),
+            "a name is listed twice"
+        );
+        let mut message = Message::new("T", "b");
+        let before = message.clone();
+        for name in java
+            .into_iter()
+            .chain(["__RMQ.TRANSIENT.x", "__RMQ.TRANSIENT."])
+        {
+            assert!(message.put_user_property(name, "v").is_err(), "{name}");
+        }
+        assert_eq!(message, before);
+    }
+
+    #[test]
+    fn names_and_values_that_would_not_arrive_are_refused() {
+        let mut message = Message::new("T", "b");
+        for (name, value) in [
+            ("", "v"),
+            (" ", "v"),
+            ("n", ""),
+            ("n", "\t "),
+            ("n\u{1}", "v"),
+            ("n", "\u{2}v"),
+        ] {
+            assert!(
+                message.put_user_property(name, value).is_err(),
+                "{name:?} {value:?}"
+            );
+        }
+        message.put_user_property("__RMQ.TRANSIEN", " v ").unwrap();
+        assert_eq!(message.property("__RMQ.TRANSIEN"), Some(" v "));
     }
 }

@@ -1,16 +1,21 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
 
 use byteorder::{BigEndian, ByteOrder};
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
 use crate::compression::CompressionType;
 use crate::{
-    CodecError, Message, MessageExt, OffsetMessageId, decode_properties, properties, sys_flag,
+    CodecError, Message, MessageExt, OffsetMessageId, Properties, decode_properties, properties,
+    sys_flag,
 };
 
 const MAGIC_V1: u32 = 0xDAA3_20A7;
 const MAGIC_V2: u32 = 0xDAA3_20AB;
 const V1_TOPIC_MAX: usize = 127;
+
+/// The most that surrounds a body: the fixed fields, a topic and properties.
+const ALL_BUT_BODY_MAX: i32 = 256 + 2 * i16::MAX as i32;
 
 /// One message in the form in which brokers store and hand it out.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,7 +54,8 @@ impl StoredMessage {
     /// Appends the stored form.
     ///
     /// # Errors
-    /// [`CodecError::Unencodable`] when topic, properties or body exceed their length fields.
+    /// [`CodecError::Unencodable`] when topic, properties, body or the whole exceed their length
+    /// fields; `out` is then as it was.
     pub fn encode(&self, out: &mut BytesMut) -> Result<(), CodecError> {
         properties::check_length(&self.properties)?;
         let too_long = |what: &'static str, length: usize| CodecError::Unencodable {
@@ -57,9 +63,11 @@ impl StoredMessage {
             detail: format!("{length} bytes"),
         };
         let topic_length =
-            u16::try_from(self.topic.len()).map_err(|_| too_long("topic", self.topic.len()))?;
-        let body_length =
-            i32::try_from(self.body.len()).map_err(|_| too_long("body", self.body.len()))?;
+            i16::try_from(self.topic.len()).map_err(|_| too_long("topic", self.topic.len()))?;
+        let body_length = i32::try_from(self.body.len())
+            .ok()
+            .filter(|length| *length <= i32::MAX - ALL_BUT_BODY_MAX)
+            .ok_or_else(|| too_long("body", self.body.len()))?;
         let start = out.len();
         let wide_topic = self.topic.len() > V1_TOPIC_MAX;
         out.put_u32(0);
@@ -86,7 +94,7 @@ impl StoredMessage {
         out.put_i32(body_length);
         out.put_slice(&self.body);
         if wide_topic {
-            out.put_u16(topic_length);
+            out.put_i16(topic_length);
         } else {
             out.put_u8(topic_length as u8);
         }
@@ -94,19 +102,30 @@ impl StoredMessage {
         out.put_u16(self.properties.len() as u16);
         out.put_slice(self.properties.as_bytes());
         let size = out.len().saturating_sub(start);
-        let size = i32::try_from(size).map_err(|_| too_long("message", size))?;
         if let Some(mut place) = out.get_mut(start..) {
-            place.put_i32(size);
+            place.put_u32(size as u32);
         }
         Ok(())
     }
 
     /// Reads one message, which must fill `bytes` exactly. The body is a slice of `bytes`.
     ///
+    /// A checksum of 0 is not compared: Java writes it for messages that it encodes again without
+    /// having computed one.
+    ///
     /// # Errors
     /// A wrong magic, a length that does not fit, text that is not UTF-8, or a checksum that the
     /// body does not have.
-    pub fn decode(mut bytes: Bytes) -> Result<Self, CodecError> {
+    pub fn decode(bytes: Bytes) -> Result<Self, CodecError> {
+        let (mut message, texts) = Self::decode_without_texts(bytes)?;
+        texts.topic()?.clone_into(&mut message.topic);
+        texts.properties()?.clone_into(&mut message.properties);
+        Ok(message)
+    }
+
+    /// Reads one message but leaves its texts as bytes, so that who needs them in another form
+    /// copies them once only.
+    fn decode_without_texts(mut bytes: Bytes) -> Result<(Self, Texts), CodecError> {
         const CUT: CodecError = CodecError::Truncated {
             what: "stored message",
         };
@@ -150,14 +169,14 @@ impl StoredMessage {
             });
         }
         let topic_length = if wide_topic {
-            i32::from(input.try_get_u16().map_err(|_| CUT)?)
+            i32::from(input.try_get_i16().map_err(|_| CUT)?)
         } else {
             i32::from(input.try_get_u8().map_err(|_| CUT)?)
         };
-        let topic = take_text(input, topic_length, "topic")?;
+        let topic = take(input, topic_length, "topic")?;
         let properties_length = i32::from(input.try_get_i16().map_err(|_| CUT)?);
-        let properties = take_text(input, properties_length, "properties")?;
-        Ok(Self {
+        let properties = take(input, properties_length, "properties")?;
+        let message = Self {
             queue_id,
             flag,
             queue_offset,
@@ -170,9 +189,10 @@ impl StoredMessage {
             reconsume_times,
             prepared_transaction_offset,
             body,
-            topic,
-            properties,
-        })
+            topic: String::new(),
+            properties: String::new(),
+        };
+        Ok((message, Texts { topic, properties }))
     }
 
     /// The message as a user sees it: body expanded, properties read. `store_size` is the size of
@@ -181,6 +201,17 @@ impl StoredMessage {
     /// # Errors
     /// [`CodecError::Compression`].
     pub fn into_message_ext(self, store_size: usize) -> Result<MessageExt, CodecError> {
+        let topic = self.topic.as_str().into();
+        let properties = decode_properties(&self.properties);
+        self.expand(topic, properties, store_size)
+    }
+
+    fn expand(
+        self,
+        topic: Arc<str>,
+        properties: Properties,
+        store_size: usize,
+    ) -> Result<MessageExt, CodecError> {
         let mut sys_flag = self.sys_flag;
         let mut body = self.body;
         if sys_flag & sys_flag::COMPRESSED != 0 {
@@ -191,10 +222,9 @@ impl StoredMessage {
             store_host: self.store_host,
             commit_log_offset: self.commit_log_offset,
         };
-        let properties = decode_properties(&self.properties);
         Ok(MessageExt {
-            message: Message::from_parts(self.topic, self.flag, properties, body),
-            broker_name: "".into(),
+            message: Message::from_parts(topic, self.flag, properties, body),
+            broker_name: Arc::default(),
             queue_id: self.queue_id,
             store_size,
             queue_offset: self.queue_offset,
@@ -215,13 +245,35 @@ impl StoredMessage {
 ///
 /// A message that cannot be decoded is yielded as an error and the next one goes on behind it; only
 /// a length that cannot be true ends the walk, since then nobody knows where the next one starts.
+///
+/// Bodies are slices of the reply unless they were compressed. Each expanded body may have
+/// [`MAX_DECOMPRESSED_LENGTH`](crate::compression::MAX_DECOMPRESSED_LENGTH) bytes; how many messages
+/// are expanded is up to who walks.
 #[derive(Debug)]
-pub struct StoredMessages(Bytes);
+pub struct StoredMessages {
+    rest: Bytes,
+    topic: Arc<str>,
+}
 
 impl StoredMessages {
     /// The messages in `bytes`, one after the other.
     pub fn new(bytes: Bytes) -> Self {
-        Self(bytes)
+        Self {
+            rest: bytes,
+            topic: Arc::default(),
+        }
+    }
+
+    fn read(&mut self, message: Bytes) -> Result<MessageExt, CodecError> {
+        let size = message.len();
+        let (message, texts) = StoredMessage::decode_without_texts(message)?;
+        let topic = texts.topic()?;
+        // The messages of a reply are of one topic, so they share its text.
+        if *self.topic != *topic {
+            self.topic = topic.into();
+        }
+        let properties = decode_properties(texts.properties()?);
+        message.expand(Arc::clone(&self.topic), properties, size)
     }
 }
 
@@ -230,28 +282,45 @@ impl Iterator for StoredMessages {
 
     fn next(&mut self) -> Option<Self::Item> {
         const SMALLEST: usize = 8;
-        if self.0.is_empty() {
+        if self.rest.is_empty() {
             return None;
         }
-        let Some(size) = self.0.get(..4).map(BigEndian::read_i32) else {
-            self.0.clear();
+        let Some(size) = self.rest.get(..4).map(BigEndian::read_i32) else {
+            self.rest.clear();
             return Some(Err(CodecError::Truncated {
                 what: "stored message",
             }));
         };
         match usize::try_from(size) {
-            Ok(length) if length >= SMALLEST && length <= self.0.len() => {
-                let message = self.0.split_to(length);
-                Some(StoredMessage::decode(message).and_then(|m| m.into_message_ext(length)))
+            Ok(length) if length >= SMALLEST && length <= self.rest.len() => {
+                let message = self.rest.split_to(length);
+                Some(self.read(message))
             }
             _ => {
-                self.0.clear();
+                self.rest.clear();
                 Some(Err(CodecError::BadLength {
                     what: "stored message",
                     length: size.into(),
                 }))
             }
         }
+    }
+}
+
+/// The bytes of a message's texts.
+struct Texts {
+    topic: Bytes,
+    properties: Bytes,
+}
+
+impl Texts {
+    fn topic(&self) -> Result<&str, CodecError> {
+        std::str::from_utf8(&self.topic).map_err(|_| CodecError::BadUtf8 { what: "topic" })
+    }
+
+    fn properties(&self) -> Result<&str, CodecError> {
+        std::str::from_utf8(&self.properties)
+            .map_err(|_| CodecError::BadUtf8 { what: "properties" })
     }
 }
 
@@ -292,11 +361,4 @@ fn take(input: &mut Bytes, length: i32, what: &'static str) -> Result<Bytes, Cod
             length: length.into(),
         }),
     }
-}
-
-fn take_text(input: &mut Bytes, length: i32, what: &'static str) -> Result<String, CodecError> {
-    let bytes = take(input, length, what)?;
-    std::str::from_utf8(&bytes)
-        .map(str::to_owned)
-        .map_err(|_| CodecError::BadUtf8 { what })
 }

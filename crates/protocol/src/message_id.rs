@@ -1,8 +1,6 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use bytes::{BufMut, BytesMut};
-
 /// Where a message is stored: a broker's address and the commit-log offset, as the hexadecimal id
 /// that brokers hand out (Java `MessageDecoder#createMessageId`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -15,11 +13,11 @@ pub struct OffsetMessageId {
 
 impl fmt::Display for OffsetMessageId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut bytes = BytesMut::with_capacity(28);
-        put_ip(&mut bytes, self.store_host.ip());
-        bytes.put_u32(u32::from(self.store_host.port()));
-        bytes.put_i64(self.commit_log_offset);
-        write_hex(f, &bytes)
+        let mut digits = Digits::default();
+        digits.put_ip(self.store_host.ip());
+        digits.put(&u32::from(self.store_host.port()).to_be_bytes());
+        digits.put(&self.commit_log_offset.to_be_bytes());
+        digits.write(f)
     }
 }
 
@@ -70,23 +68,56 @@ pub struct UniqKeyParts {
 
 impl fmt::Display for UniqKeyParts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut bytes = BytesMut::with_capacity(28);
-        put_ip(&mut bytes, self.ip);
-        bytes.put_u16(self.process_id);
-        bytes.put_u32(self.process_hash);
-        bytes.put_u32(self.elapsed_millis);
-        bytes.put_u16(self.counter);
-        write_hex(f, &bytes)
+        let mut digits = Digits::default();
+        digits.put_ip(self.ip);
+        digits.put(&self.process_id.to_be_bytes());
+        digits.put(&self.process_hash.to_be_bytes());
+        digits.put(&self.elapsed_millis.to_be_bytes());
+        digits.put(&self.counter.to_be_bytes());
+        digits.write(f)
     }
 }
 
-fn put_ip(bytes: &mut BytesMut, ip: IpAddr) {
-    match ip {
-        IpAddr::V4(ip) => bytes.put_slice(&ip.octets()),
-        IpAddr::V6(ip) => bytes.put_slice(&ip.octets()),
+/// The digits of an id, gathered on the stack: each message sent and received has one written.
+struct Digits {
+    text: [u8; MAX_DIGITS],
+    length: usize,
+}
+
+/// An id with an IPv6 address: 28 bytes.
+const MAX_DIGITS: usize = 56;
+
+impl Default for Digits {
+    fn default() -> Self {
+        Self {
+            text: [0; MAX_DIGITS],
+            length: 0,
+        }
     }
 }
 
-fn write_hex(f: &mut fmt::Formatter<'_>, bytes: &[u8]) -> fmt::Result {
-    bytes.iter().try_for_each(|byte| write!(f, "{byte:02X}"))
+impl Digits {
+    fn put(&mut self, bytes: &[u8]) {
+        for nibble in bytes.iter().flat_map(|byte| [byte >> 4, byte & 0xF]) {
+            if let Some(place) = self.text.get_mut(self.length) {
+                *place = match nibble {
+                    0..=9 => b'0'.wrapping_add(nibble),
+                    _ => b'A'.wrapping_add(nibble.wrapping_sub(10)),
+                };
+                self.length = self.length.saturating_add(1);
+            }
+        }
+    }
+
+    fn put_ip(&mut self, ip: IpAddr) {
+        match ip {
+            IpAddr::V4(ip) => self.put(&ip.octets()),
+            IpAddr::V6(ip) => self.put(&ip.octets()),
+        }
+    }
+
+    fn write(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let digits = self.text.get(..self.length).unwrap_or_default();
+        f.write_str(std::str::from_utf8(digits).map_err(|_| fmt::Error)?)
+    }
 }

@@ -9,13 +9,18 @@ pub type Properties = BTreeMap<String, String>;
 const NAME_VALUE_SEPARATOR: char = '\u{1}';
 const PROPERTY_SEPARATOR: char = '\u{2}';
 
-/// The longest encoded properties, in characters: the length field on the wire has two bytes.
+/// The longest encoded properties, in bytes: what their length field on the wire can hold.
 pub(crate) const MAX_ENCODED_LENGTH: usize = i16::MAX as usize;
 
 /// The text form: `name 0x01 value 0x02` for each property
 /// (Java `MessageDecoder#messageProperties2String`).
 pub fn encode_properties(properties: &Properties) -> String {
-    let mut text = String::new();
+    let length = properties.iter().fold(0_usize, |sum, (name, value)| {
+        sum.saturating_add(name.len())
+            .saturating_add(value.len())
+            .saturating_add(2)
+    });
+    let mut text = String::with_capacity(length);
     for (name, value) in properties {
         text.push_str(name);
         text.push(NAME_VALUE_SEPARATOR);

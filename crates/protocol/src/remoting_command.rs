@@ -91,7 +91,8 @@ impl RemotingCommand {
         }
     }
 
-    /// A response to a request, in the language given (servers say Java).
+    /// A response to a request: same opaque, response bit set, no fields and no body. It has the
+    /// JSON form and this crate's language; Java servers say `JAVA` and use their own form.
     pub fn response(request: &Self, code: i32, remark: Option<String>) -> Self {
         Self {
             opaque: request.opaque,

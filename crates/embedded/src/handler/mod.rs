@@ -5,6 +5,7 @@ mod client;
 mod offset;
 mod pull;
 mod send;
+mod send_back;
 mod topic;
 
 use std::sync::Arc;
@@ -12,6 +13,7 @@ use std::sync::Arc;
 pub(crate) use client::Fingerprints;
 pub(crate) use pull::resume as resume_pull;
 use rocketmq_protocol::{CodecError, RemotingCommand, request_code};
+pub(crate) use send_back::due_message;
 
 use crate::broker::Broker;
 use crate::connection::Connection;
@@ -39,6 +41,7 @@ pub(crate) fn process(
         request_code::SEARCH_OFFSET_BY_TIMESTAMP => offset::search(broker, &request),
         request_code::HEART_BEAT => client::heartbeat(broker, connection, &request),
         request_code::UNREGISTER_CLIENT => client::unregister(broker, connection, &request),
+        request_code::CONSUMER_SEND_MSG_BACK => send_back::send_back(broker, &request),
         request_code::GET_CONSUMER_LIST_BY_GROUP => client::consumer_list(broker, &request),
         request_code::CHECK_CLIENT_CONFIG => client::check_config(&request),
         request_code::UPDATE_AND_CREATE_TOPIC => topic::create(broker, &request),

@@ -2,7 +2,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
-use rocketmq_protocol::body::Permission;
 use rocketmq_protocol::header::{PullMessageRequestHeader, PullMessageResponseHeader};
 use rocketmq_protocol::{
     CodecError, ExpressionType, RemotingCommand, SubscriptionData, response_code, sys_flag,
@@ -66,18 +65,14 @@ pub(super) fn pull(
 
 /// Answers a pull that was parked. It is looked at anew in all respects, but it commits nothing
 /// and is not parked again, as at a real broker.
-pub(crate) fn resume(
-    broker: &Broker,
-    _connection: &Arc<Connection>,
-    request: &RemotingCommand,
-) -> Option<RemotingCommand> {
-    Some(match look(broker, request) {
+pub(crate) fn resume(broker: &Broker, request: &RemotingCommand) -> RemotingCommand {
+    match look(broker, request) {
         Ok(looked) => {
             let code = response_code_of(&looked.result, looked.header.queue_offset);
             answer(request, code, &looked.result)
         }
         Err(refusal) => refusal.into_response(request),
-    })
+    }
 }
 
 struct Looked {
@@ -165,7 +160,7 @@ fn check_queue(broker: &Broker, header: &PullMessageRequestHeader) -> Result<(),
         read_queue_nums,
         ..
     } = config;
-    if !Permission::is_readable(perm) {
+    if !perm.is_readable() {
         return Err(Refusal::Code {
             code: response_code::NO_PERMISSION,
             remark: format!("the topic[{topic}] pulling message is forbidden"),

@@ -5,9 +5,7 @@ use rocketmq_protocol::body::Permission;
 use rocketmq_protocol::header::{
     SendMessageRequestHeader, SendMessageRequestHeaderV2, SendMessageResponseHeader,
 };
-use rocketmq_protocol::mix_all::{
-    AUTO_CREATE_TOPIC_KEY_TOPIC, DLQ_GROUP_TOPIC_PREFIX, RETRY_GROUP_TOPIC_PREFIX,
-};
+use rocketmq_protocol::mix_all::{DLQ_GROUP_TOPIC_PREFIX, RETRY_GROUP_TOPIC_PREFIX};
 use rocketmq_protocol::validators::check_sendable;
 use rocketmq_protocol::{
     Properties, RemotingCommand, StoredMessage, UniqKeyParts, decode_properties, encode_properties,
@@ -109,15 +107,7 @@ fn find_or_create(broker: &Broker, header: &SendMessageRequestHeader) -> Option<
             let retry = topic.starts_with(RETRY_GROUP_TOPIC_PREFIX);
             retry.then(|| TopicConfig::new(1, Permission::READ_WRITE))
         })?;
-    log::debug!(
-        "{}: new topic {topic} after {}",
-        broker.name,
-        if header.default_topic.is_empty() {
-            AUTO_CREATE_TOPIC_KEY_TOPIC
-        } else {
-            &header.default_topic
-        }
-    );
+    log::debug!("{}: a send creates topic {topic}", broker.name);
     Some(broker.store.topic_or_create(topic, config))
 }
 
@@ -182,14 +172,12 @@ fn store(
         reconsume_times: header.reconsume_times.unwrap_or(0),
         prepared_transaction_offset: 0,
         body,
-        topic: topic.clone(),
+        topic,
         properties,
     };
     let placed = broker
-        .store
         .put(message)
         .map_err(|error| Refused(response_code::MESSAGE_ILLEGAL, error.to_string()))?;
-    broker.arrived(&topic, place, &placed);
     Ok(SendMessageResponseHeader {
         msg_id: placed.offset_msg_id,
         queue_id,
@@ -234,10 +222,15 @@ fn goes_to_dead_letters(
         let code = response_code::SUBSCRIPTION_GROUP_NOT_EXIST;
         return Err(Refused(code, remark));
     }
-    let asked = header
-        .max_reconsume_times
-        .filter(|_| request.version >= MAX_RECONSUME_TIMES_VERSION);
-    Ok(header.reconsume_times.unwrap_or(0) > asked.unwrap_or(RETRY_MAX_TIMES))
+    let allowed = allowed_tries(request, header.max_reconsume_times);
+    Ok(header.reconsume_times.unwrap_or(0) > allowed)
+}
+
+/// How often a message may be tried: what the request asks for, if its sender knows of it.
+pub(super) fn allowed_tries(request: &RemotingCommand, asked: Option<i32>) -> i32 {
+    asked
+        .filter(|_| request.version >= MAX_RECONSUME_TIMES_VERSION)
+        .unwrap_or(RETRY_MAX_TIMES)
 }
 
 /// The dead-letter topic of a retry topic's group, created if it is new.

@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -88,6 +88,9 @@ pub struct QueueData {
 /// The most queues of one broker that a route is believed; a count is only a number on the wire.
 const MAX_QUEUES_PER_BROKER: i32 = 65_536;
 
+/// The most queues of one topic that a route is believed, for the same reason.
+const MAX_QUEUES: usize = 1 << 20;
+
 impl TopicRouteData {
     /// The same route in the order in which two routes are compared (Java sorts copies of both).
     #[must_use]
@@ -119,17 +122,26 @@ impl TopicRouteData {
                     Some((count, broker))
                 })
                 .flat_map(|(count, broker)| queues_of(topic, broker, count))
+                .take(MAX_QUEUES)
                 .collect();
             return (queues, true);
         }
         let mut datas: Vec<&QueueData> = self.queue_datas.iter().collect();
         datas.sort_by(|a, b| compare_utf16(&a.broker_name, &b.broker_name));
+        let mut has_master: HashMap<&str, bool> = HashMap::new();
+        for data in &self.broker_datas {
+            has_master
+                .entry(&data.broker_name)
+                .or_insert_with(|| data.broker_addrs.contains_key(&MASTER_ID));
+        }
         let queues = datas
             .into_iter()
             .filter(|data| {
-                Permission(data.perm).is_writeable() && self.has_master(&data.broker_name)
+                let has_master = has_master.get(data.broker_name.as_str());
+                Permission(data.perm).is_writeable() && has_master == Some(&true)
             })
             .flat_map(|data| queues_of(topic, &data.broker_name, data.write_queue_nums))
+            .take(MAX_QUEUES)
             .collect();
         (queues, false)
     }
@@ -142,17 +154,11 @@ impl TopicRouteData {
             .iter()
             .filter(|data| Permission(data.perm).is_readable())
             .flat_map(|data| queues_of(topic, &data.broker_name, data.read_queue_nums))
+            .take(MAX_QUEUES)
             .collect();
         queues.sort();
         queues.dedup();
         queues
-    }
-
-    fn has_master(&self, broker_name: &str) -> bool {
-        self.broker_datas
-            .iter()
-            .find(|data| data.broker_name == broker_name)
-            .is_some_and(|data| data.broker_addrs.contains_key(&MASTER_ID))
     }
 }
 

@@ -47,7 +47,8 @@ header! {
         topic_sys_flag: Option<i32> => "topicSysFlag",
         /// Flags of the group.
         group_sys_flag: Option<i32> => "groupSysFlag",
-        /// What is forbidden, on code 16.
+        /// What is forbidden. Java sets it on code 16, whose answers lack the required fields: look
+        /// it up in the command's fields there.
         forbidden_type: Option<i32> => "forbiddenType",
     }
 }

@@ -1,0 +1,92 @@
+use bytes::Bytes;
+use rocketmq_protocol::body::Permission;
+use rocketmq_protocol::header::ConsumerSendMsgBackRequestHeader;
+use rocketmq_protocol::mix_all::{DLQ_GROUP_TOPIC_PREFIX, retry_topic};
+use rocketmq_protocol::{
+    OffsetMessageId, RemotingCommand, StoredMessage, decode_properties, encode_properties,
+    property, response_code,
+};
+
+use super::send::allowed_tries;
+use super::{Answer, failure};
+use crate::broker::Broker;
+use crate::name_server::success;
+use crate::topic_config::TopicConfig;
+
+/// A message that is given back without a level waits this level and one more each time.
+const FIRST_DELAY_LEVEL: i32 = 3;
+
+/// CONSUMER_SEND_MSG_BACK (36): the message is stored once more, for a later try or for the
+/// dead-letter topic (Java `AbstractSendMessageProcessor#consumerSendMsgBack`).
+pub(super) fn send_back(broker: &Broker, request: &RemotingCommand) -> Answer {
+    let header: ConsumerSendMsgBackRequestHeader = request.decode_header()?;
+    let group = header.group.as_str();
+    if !broker.offsets.find_group(group) {
+        let remark = format!("subscription group not exist, {group}");
+        let code = response_code::SUBSCRIPTION_GROUP_NOT_EXIST;
+        return Ok(failure(request, code, remark));
+    }
+    let single_queue = || TopicConfig::new(1, Permission::READ_WRITE);
+    let mut topic = retry_topic(group);
+    let config = broker.store.topic_or_create(&topic, single_queue());
+    if !config.perm.is_writeable() {
+        let remark = format!("the topic[{topic}] sending message is forbidden");
+        return Ok(failure(request, response_code::NO_PERMISSION, remark));
+    }
+    let Some(bytes) = broker.store.message_at(header.offset) else {
+        let remark = format!("look message by offset failed, {}", header.offset);
+        return Ok(failure(request, response_code::SYSTEM_ERROR, remark));
+    };
+    // A slice of the old message would keep all of it in memory, but that stays there anyhow.
+    let mut message = StoredMessage::decode(bytes)?;
+    let tried = message.reconsume_times;
+    let given_up =
+        header.delay_level < 0 || tried >= allowed_tries(request, header.max_reconsume_times);
+    let level = match header.delay_level {
+        _ if given_up => 0,
+        0 => FIRST_DELAY_LEVEL.saturating_add(tried),
+        level => level,
+    };
+    if given_up {
+        topic = format!("{DLQ_GROUP_TOPIC_PREFIX}{group}");
+        broker.store.topic_or_create(&topic, single_queue());
+    }
+    message.properties = retried_properties(&message, level);
+    message.topic = topic;
+    message.queue_id = 0;
+    message.reconsume_times = tried.saturating_add(1);
+    broker.put(message)?;
+    Ok(success(request))
+}
+
+/// What a message carries on its way: the first topic and the first id stay over all tries.
+fn retried_properties(message: &StoredMessage, level: i32) -> String {
+    let mut properties = decode_properties(&message.properties);
+    let id = OffsetMessageId {
+        store_host: message.store_host,
+        commit_log_offset: message.commit_log_offset,
+    };
+    properties
+        .entry(property::RETRY_TOPIC.to_owned())
+        .or_insert_with(|| message.topic.clone());
+    properties
+        .entry(property::ORIGIN_MESSAGE_ID.to_owned())
+        .or_insert_with(|| id.to_string());
+    for (name, value) in [
+        (property::WAIT_STORE_MSG_OK, "false".to_owned()),
+        (property::DELAY_TIME_LEVEL, level.to_string()),
+    ] {
+        properties.insert(name.to_owned(), value);
+    }
+    encode_properties(&properties)
+}
+
+/// The form in which a delayed message is stored for its real topic once its time has come.
+/// `None` when it names no real topic, which no message that this broker delayed lacks.
+pub(crate) fn due_message(bytes: Bytes) -> Option<StoredMessage> {
+    let mut message = StoredMessage::decode(bytes).ok()?;
+    let properties = decode_properties(&message.properties);
+    message.topic = properties.get(property::REAL_TOPIC)?.clone();
+    message.queue_id = properties.get(property::REAL_QUEUE_ID)?.parse().ok()?;
+    Some(message)
+}
