@@ -531,7 +531,7 @@ fn a_broker_that_does_not_read_fills_nothing_but_its_own_queue() {
     let addr = broker.local_addr().unwrap().to_string();
     let held = thread::spawn(move || broker.accept().unwrap());
     let name_server = FakePeer::name_server("fake", addr.clone());
-    let timeout = Duration::from_millis(300);
+    let timeout = Duration::from_millis(50);
     let producer = builder(&name_server.addr())
         .send_msg_timeout(timeout)
         .close_socket_if_timeout(false)

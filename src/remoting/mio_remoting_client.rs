@@ -194,8 +194,8 @@ impl MioRemotingClient {
     }
 }
 
-/// Runs a callback on the executor; after the executor's end nobody else would, and it must run
-/// once, so then it runs here.
+/// Runs a callback on the executor; if that cannot take it nobody else would, and it must run once,
+/// so then it runs here.
 fn hand_over(
     executor: &ThreadPool,
     callback: impl FnOnce(Result<RemotingCommand>) + Send + 'static,
@@ -482,6 +482,9 @@ impl PendingCall {
 
 impl Drop for PendingCall {
     fn drop(&mut self) {
-        let _ = self.connection.responses().take(self.request.opaque);
+        let opaque = self.request.opaque;
+        if self.connection.responses().take(opaque).is_some() {
+            self.connection.withdraw(opaque);
+        }
     }
 }
