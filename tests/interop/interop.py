@@ -334,7 +334,7 @@ class Suite:
 
     def rust_tests(self):
         """The integration tests that take any cluster."""
-        command = ["cargo", "test", "--locked"]
+        command = ["cargo", "test", "--locked", "--no-fail-fast"]
         for name in ("consume", "rebalance", "shutdown_in_listener"):
             command += ["--test", name]
         run = subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PROGRAM_SECONDS,
