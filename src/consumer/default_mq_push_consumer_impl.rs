@@ -394,7 +394,7 @@ impl DefaultMQPushConsumerImpl {
                 Ok(reply) => {
                     request.suggested_broker_id = reply.header.suggest_which_broker_id;
                     request.next_offset = Some(reply.header.next_begin_offset);
-                    consumer.on_pull_reply(request, reply);
+                    consumer.on_pull_reply(request, offset, reply);
                 }
                 Err(error) => consumer.on_pull_error(request, &error),
             }
@@ -446,9 +446,9 @@ impl DefaultMQPushConsumerImpl {
             || cached.span() > self.config.consume_concurrently_max_span
     }
 
-    fn on_pull_reply(self: &Arc<Self>, request: Box<PullRequest>, reply: PullReply) {
+    fn on_pull_reply(self: &Arc<Self>, request: Box<PullRequest>, offset: i64, reply: PullReply) {
         match reply.code {
-            response_code::SUCCESS => self.on_found(request, reply),
+            response_code::SUCCESS => self.on_found(request, offset, reply),
             response_code::PULL_OFFSET_MOVED => self.on_offset_illegal(&request),
             _ => {
                 // Nothing is there, or nothing that matches: what was passed over is done, unless
@@ -462,11 +462,12 @@ impl DefaultMQPushConsumerImpl {
         }
     }
 
-    fn on_found(self: &Arc<Self>, request: Box<PullRequest>, reply: PullReply) {
+    fn on_found(self: &Arc<Self>, mut request: Box<PullRequest>, offset: i64, reply: PullReply) {
         let Some(subscription) = self.config.subscriptions.get(request.mq.topic()) else {
             return;
         };
-        let pulled = process_pull_result(&request.mq, subscription, reply);
+        let pulled = process_pull_result(&request.mq, offset, subscription, reply);
+        request.next_offset = Some(pulled.next_offset);
         if pulled.messages.is_empty() {
             return self.again(request, Duration::ZERO);
         }
