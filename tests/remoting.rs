@@ -86,7 +86,9 @@ fn fails_once(first_time: FirstTime) -> Error {
     let error = send(&producer).unwrap_err();
     assert!(begun.elapsed() < PROMPTLY, "{:?}: {error}", begun.elapsed());
     assert!(
-        error.to_string().contains("no route for topic T"),
+        error
+            .to_string()
+            .contains("the route of topic T cannot be asked for"),
         "{error}"
     );
     assert!(

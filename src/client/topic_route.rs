@@ -124,7 +124,8 @@ impl TopicRoutes {
             .insert(topic.to_owned(), Arc::new(fetched));
     }
 
-    /// Drops brokers that no route names any more (Java `MQClientInstance#cleanOfflineBroker`).
+    /// Drops brokers that no route names any more (Java `MQClientInstance#cleanOfflineBroker`), and
+    /// their connections, which Java leaves to their idle time.
     pub(crate) fn clean_offline_broker(&self) {
         let routes: Vec<_> = self.table.lock().values().cloned().collect();
         let live: BTreeSet<String> = routes
@@ -138,6 +139,7 @@ impl TopicRoutes {
                 gone.broker_addr,
                 gone.broker_name
             );
+            self.api.remoting().release(&gone.broker_addr);
         }
     }
 

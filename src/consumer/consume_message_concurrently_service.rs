@@ -70,6 +70,11 @@ impl ConsumeMessageConcurrentlyService {
         }
     }
 
+    /// Takes no more messages.
+    pub(super) fn refuse_messages(&self) {
+        self.pool.refuse_tasks();
+    }
+
     /// Without a thread to be had, a task is tried again later (as in Java).
     fn execute(&self, consumer: &Arc<DefaultMQPushConsumerImpl>, task: Task) {
         let Err(rejected) = self.pool.execute(task) else {
@@ -94,11 +99,6 @@ impl ConsumeMessageConcurrentlyService {
     /// Changes the number of threads that call the listener.
     pub(super) fn set_threads(&self, threads: usize) {
         self.pool.set_size(threads);
-    }
-
-    /// Takes no more messages.
-    pub(super) fn refuse_messages(&self) {
-        self.pool.refuse_tasks();
     }
 
     /// Lets the listener finish what it has, until the deadline.

@@ -12,7 +12,7 @@ use super::event_loop::EventLoop;
 use super::name_servers::{NameServers, share};
 use super::permits::Permits;
 use super::request_processor::RequestProcessor;
-use super::response_future::{ResponseFuture, Waiter, wait_or_withdraw};
+use super::response_future::{Completion, ResponseFuture, Waiter, wait_or_withdraw};
 use crate::client_config::ClientConfig;
 use crate::error::{Error, Result, client_error_code};
 use crate::service::ThreadPool;
@@ -141,9 +141,44 @@ impl MioRemotingClient {
             let outcome = outcome.map_err(|error| with_waited(error, started));
             hand_over(&executor, callback, outcome);
         };
-        let completion = Box::new(completion);
-        self.inner
-            .submit_async(addr, request, deadline, GoAway::Reconnect, completion);
+        let call = AsyncCall {
+            request,
+            deadline,
+            go_away: GoAway::Reconnect,
+            on_silence: OnSilence::Stay,
+            completion: Box::new(completion),
+        };
+        self.inner.submit_async(addr, call);
+    }
+
+    /// Sends a request and runs `completion` with the outcome, exactly once, on the thread that
+    /// finds it, the event loop's for one: it must not block. It takes neither a permit nor a thread
+    /// of the executor, so that a client whose callbacks are busy still says that it is there; and a
+    /// silent server is left as after a synchronous call.
+    pub(crate) fn invoke_directly(
+        &self,
+        addr: &str,
+        request: RemotingCommand,
+        deadline: Deadline,
+        completion: impl FnOnce(Result<RemotingCommand>) + Send + 'static,
+    ) {
+        let call = AsyncCall {
+            request,
+            deadline,
+            go_away: GoAway::Reconnect,
+            on_silence: OnSilence::Close,
+            completion: Box::new(completion),
+        };
+        self.inner.submit_async(addr, call);
+    }
+
+    /// Lets go of the connection to a server that is not needed any more; what waits there is still
+    /// answered.
+    pub(crate) fn release(&self, addr: &str) {
+        if let Some(connection) = self.inner.channels.take(addr) {
+            log::info!("{addr} is no longer needed");
+            connection.retire();
+        }
     }
 
     /// Sends a request that gets no answer. It may wait for the connect, and is lost if that fails.
@@ -156,26 +191,24 @@ impl MioRemotingClient {
         self.inner.connection(addr)?.submit(request.opaque, frame)
     }
 
-    /// Asks the name server in use, and the others in turn if that one does not answer.
+    /// Asks the name server in use, and the others in turn if that one does not answer. The reply
+    /// comes with the address of the server that gave it.
     pub(crate) fn invoke_name_server(
         &self,
         request: &RemotingCommand,
         timeout_each: Duration,
         deadline: Deadline,
-    ) -> Result<RemotingCommand> {
+    ) -> Result<(String, RemotingCommand)> {
         let servers = &self.inner.name_servers;
-        let mut last = Error::client(
-            client_error_code::NO_NAME_SERVER_EXCEPTION,
-            "no name server address is set",
-        );
+        let mut failures: Vec<Error> = Vec::new();
         for left in (1..=servers.count()).rev() {
             let Some(addr) = servers.chosen() else { break };
             let attempt = share(deadline, left, timeout_each);
             match self.invoke_sync(&addr, request.clone(), attempt) {
-                Ok(reply) => return Ok(reply),
+                Ok(reply) => return Ok((addr, reply)),
                 Err(error) => {
                     log::warn!("name server {addr}: {error}");
-                    last = error;
+                    failures.push(error);
                 }
             }
             servers.leave(&addr);
@@ -183,7 +216,11 @@ impl MioRemotingClient {
                 break;
             }
         }
-        Err(last)
+        Err(Error::MQClient {
+            code: Some(client_error_code::NO_NAME_SERVER_EXCEPTION),
+            reason: format!("none of {} name servers has answered", failures.len()),
+            source: failures.pop().map(Box::new),
+        })
     }
 
     /// Closes all connections, whose pending calls fail, and makes no new ones.
@@ -257,6 +294,22 @@ enum GoAway {
     Fail,
 }
 
+/// What to do with the connection when a call has no answer in time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum OnSilence {
+    Stay,
+    Close,
+}
+
+/// A call that ends by its completion.
+struct AsyncCall {
+    request: RemotingCommand,
+    deadline: Deadline,
+    go_away: GoAway,
+    on_silence: OnSilence,
+    completion: Completion<RemotingCommand>,
+}
+
 impl Inner {
     /// The connection to an address, which may be under way still.
     fn connection(self: &Arc<Self>, addr: &str) -> Result<Arc<Connection>> {
@@ -292,41 +345,63 @@ impl Inner {
         }
     }
 
-    fn submit_async(
-        self: &Arc<Self>,
-        addr: &str,
-        mut request: RemotingCommand,
-        deadline: Deadline,
-        go_away: GoAway,
-        completion: Box<dyn FnOnce(Result<RemotingCommand>) + Send>,
-    ) {
+    fn submit_async(self: &Arc<Self>, addr: &str, mut call: AsyncCall) {
         let opaque = self.event_loop.shared().next_opaque();
-        request.opaque = opaque;
-        let frame = match encode(addr, &request) {
+        call.request.opaque = opaque;
+        let frame = match encode(addr, &call.request) {
             Ok(frame) => frame,
-            Err(error) => return completion(Err(error)),
+            Err(error) => return (call.completion)(Err(error)),
         };
         let connection = match self.connection(addr) {
             Ok(connection) => connection,
-            Err(error) => return completion(Err(error)),
+            Err(error) => return (call.completion)(Err(error)),
         };
         let this = Arc::clone(self);
         let over = Arc::clone(&connection);
+        let started = now();
+        let deadline = call.deadline;
         let completion = move |outcome: Result<RemotingCommand>| match outcome {
-            Ok(reply) if reply.code == response_code::GO_AWAY && go_away == GoAway::Reconnect => {
-                this.leave(&over);
-                this.submit_async(over.addr(), request, deadline, GoAway::Fail, completion);
+            Ok(reply) if reply.code == response_code::GO_AWAY => match call.go_away {
+                GoAway::Reconnect => {
+                    this.leave(&over);
+                    call.go_away = GoAway::Fail;
+                    this.submit_async(over.addr(), call);
+                }
+                GoAway::Fail => (call.completion)(Err(gone_away(over.addr()))),
+            },
+            Err(error @ Error::RemotingTimeout { .. }) => {
+                if call.on_silence == OnSilence::Close {
+                    this.close_if_silent(&over, started, deadline);
+                }
+                (call.completion)(Err(error));
             }
-            Ok(reply) if reply.code == response_code::GO_AWAY => {
-                completion(Err(gone_away(over.addr())));
-            }
-            outcome => completion(outcome),
+            outcome => (call.completion)(outcome),
         };
         connection.add_callback(opaque, deadline, Box::new(completion));
         if let Err(error) = connection.submit(opaque, frame) {
             if let Some(waiter) = connection.responses().take(opaque) {
                 waiter.complete(Err(error));
             }
+        }
+    }
+
+    /// A server that did not answer in a time in which it could have is probably not there any more,
+    /// whatever the operating system says of the connection: the next call connects anew (Java
+    /// `clientCloseSocketIfTimeout`).
+    fn close_if_silent(&self, connection: &Arc<Connection>, started: Instant, deadline: Deadline) {
+        let Some(opened) = connection.opened_at() else {
+            return;
+        };
+        let sent = opened.max(started);
+        let budget = deadline.instant().saturating_duration_since(sent);
+        let timeout = deadline.instant().saturating_duration_since(started);
+        let enough = budget > MIN_CLOSE_TIMEOUT || budget > timeout / 4;
+        if self.config.close_socket_if_timeout && enough {
+            connection.close(&Error::RemotingSendRequest {
+                addr: connection.addr().to_owned(),
+                reason: format!("closed after a silence of {} ms", budget.as_millis()),
+                written: true,
+            });
         }
     }
 }
@@ -454,29 +529,10 @@ impl PendingCall {
         outcome.unwrap_or_else(|| {
             let waited = now().saturating_duration_since(self.started);
             let error = self.connection.timed_out(self.request.opaque, waited);
-            self.close_if_silent(deadline);
+            self.client
+                .close_if_silent(&self.connection, self.started, deadline);
             Err(error)
         })
-    }
-
-    /// A server that did not answer in a time in which it could have is probably not there any more,
-    /// whatever the operating system says of the connection: the next call connects anew (Java
-    /// `clientCloseSocketIfTimeout`).
-    fn close_if_silent(&self, deadline: Deadline) {
-        let Some(opened) = self.connection.opened_at() else {
-            return;
-        };
-        let sent = opened.max(self.started);
-        let budget = deadline.instant().saturating_duration_since(sent);
-        let timeout = deadline.instant().saturating_duration_since(self.started);
-        let enough = budget > MIN_CLOSE_TIMEOUT || budget > timeout / 4;
-        if self.client.config.close_socket_if_timeout && enough {
-            self.connection.close(&Error::RemotingSendRequest {
-                addr: self.addr().to_owned(),
-                reason: format!("closed after a silence of {} ms", budget.as_millis()),
-                written: true,
-            });
-        }
     }
 }
 
@@ -486,5 +542,6 @@ impl Drop for PendingCall {
         if self.connection.responses().take(opaque).is_some() {
             self.connection.withdraw(opaque);
         }
+        self.connection.close_if_done();
     }
 }
