@@ -267,7 +267,7 @@ fn an_ack_index_divides_a_batch() {
                 let mut calls = noted.lock().unwrap();
                 calls.push(bodies.collect());
                 if calls.len() == 1 {
-                    context.set_ack_index(1);
+                    context.set_ack_index(0);
                 }
                 ConsumeConcurrentlyStatus::ConsumeSuccess
             },
@@ -275,14 +275,21 @@ fn an_ack_index_divides_a_batch() {
         .build()
         .unwrap();
     consumer.start().unwrap();
+    // The four are in one queue, or on a cluster of several brokers in several.
+    let behind = |calls: &[Vec<String>]| calls[0][1..].to_vec();
     wait_until("those behind the index have come again", || {
-        calls.lock().unwrap().iter().map(Vec::len).sum::<usize>() >= 6
+        let calls = calls.lock().unwrap();
+        let delivered = calls.iter().map(Vec::len).sum::<usize>();
+        !calls.is_empty() && delivered >= 4 + behind(&calls).len()
     });
     let calls = calls.lock().unwrap().clone();
-    assert_eq!(calls[0], ["m0", "m1", "m2", "m3"]);
-    let mut again = calls[1..].concat();
-    again.sort();
-    assert_eq!(again, ["m2", "m3"]);
+    assert!(calls[0].len() > 1, "{calls:?}");
+    let mut delivered = calls.concat();
+    let mut expected: Vec<String> = (0..4).map(|i| format!("m{i}")).collect();
+    expected.extend(behind(&calls));
+    delivered.sort();
+    expected.sort();
+    assert_eq!(delivered, expected);
     consumer.shutdown(TIMEOUT);
 }
 
@@ -729,8 +736,8 @@ fn large_bodies_are_compressed_on_the_way() {
     }
     let (consumer, inbox) = world.consume(world.builder());
     let mut messages = inbox.wait_for(sizes.len());
-    // The consumer's threads may bring them in any order.
-    messages.sort_by_key(MessageExt::queue_offset);
+    // They may be in several queues, and the consumer's threads bring them in any order.
+    messages.sort_by_key(|message| message.body().len());
     for (message, size) in messages.iter().zip(sizes) {
         assert!(
             message.body() == body(size).as_bytes(),

@@ -146,6 +146,15 @@ impl ConsumeRequest {
             );
             ConsumeConcurrentlyStatus::ReconsumeLater
         });
+        if self.process_queue.is_dropped() {
+            // Another member has the queue and receives them; giving them back as well would
+            // deliver them twice.
+            log::info!(
+                "{}: given up meanwhile, the listener's result is ignored",
+                self.mq
+            );
+            return;
+        }
         self.process_consume_result(&consumer, status, &context);
     }
 

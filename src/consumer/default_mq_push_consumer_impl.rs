@@ -240,7 +240,14 @@ impl DefaultMQPushConsumerImpl {
         let deadline = Deadline::after(instance.api_timeout());
         match instance.update_topic_route_info(topic, RouteOf::Topic, deadline) {
             Ok(true) => {}
-            Ok(false) => log::info!("group {}: topic {topic} has no route yet", self.group()),
+            Ok(false) if topic == mix_all::retry_topic(self.group()) => {
+                log::info!("group {}: topic {topic} has no route yet", self.group());
+            }
+            Ok(false) => log::warn!(
+                "group {}: the name server does not know topic {topic}; it is asked again, is the \
+                 name right?",
+                self.group()
+            ),
             Err(error) => log::warn!("group {}: route of {topic}: {error}", self.group()),
         }
     }
@@ -583,8 +590,41 @@ impl DefaultMQPushConsumerImpl {
             addr: &addr,
             mq: &mq,
         };
+        match self.config.consume_from_where {
+            ConsumeFromWhere::ConsumeFromFirstOffset => self.start_at(request, 0),
+            ConsumeFromWhere::ConsumeFromTimestamp if !is_retry => {
+                let timestamp = self.config.consume_timestamp;
+                let found = self.start_where_found(request);
+                instance
+                    .api()
+                    .search_offset_async(at, timestamp, deadline, found);
+            }
+            ConsumeFromWhere::ConsumeFromTimestamp => {
+                let found = self.start_where_found(request);
+                instance.api().max_offset_async(at, deadline, found);
+            }
+            _ if is_retry => self.start_at(request, 0),
+            _ => {
+                let weak = Arc::downgrade(self);
+                instance.api().max_offset_async(at, deadline, move |end| {
+                    let Some(consumer) = weak.upgrade() else {
+                        return;
+                    };
+                    match end {
+                        Ok(end) if end > 0 => consumer.start_at_the_end(request, end),
+                        end => (consumer.start_where_found(request))(end),
+                    }
+                });
+            }
+        }
+    }
+
+    fn start_where_found(
+        self: &Arc<Self>,
+        request: Box<PullRequest>,
+    ) -> impl FnOnce(Result<i64>) + Send + use<> {
         let weak = Arc::downgrade(self);
-        let found = move |outcome: Result<i64>| {
+        move |outcome| {
             let Some(consumer) = weak.upgrade() else {
                 return;
             };
@@ -592,21 +632,34 @@ impl DefaultMQPushConsumerImpl {
                 Ok(offset) => consumer.start_at(request, offset),
                 Err(error) => consumer.on_pull_error(request, &error),
             }
-        };
-        match self.config.consume_from_where {
-            ConsumeFromWhere::ConsumeFromFirstOffset => found(Ok(0)),
-            ConsumeFromWhere::ConsumeFromTimestamp if !is_retry => {
-                let timestamp = self.config.consume_timestamp;
-                instance
-                    .api()
-                    .search_offset_async(at, timestamp, deadline, found);
-            }
-            ConsumeFromWhere::ConsumeFromTimestamp => {
-                instance.api().max_offset_async(at, deadline, found);
-            }
-            _ if is_retry => found(Ok(0)),
-            _ => instance.api().max_offset_async(at, deadline, found),
         }
+    }
+
+    /// A message may have come between the two questions, for the group's offset and for the end. So
+    /// the first one is asked again: of a queue that was empty a moment ago the broker now says 0,
+    /// and of an old one again that it knows nothing, and then the end it is. (Java does not ask
+    /// again, and passes such a message over.)
+    fn start_at_the_end(self: &Arc<Self>, request: Box<PullRequest>, end: i64) {
+        let Some(instance) = self.instance() else {
+            return;
+        };
+        let weak = Arc::downgrade(self);
+        let mq = request.mq.clone();
+        let deadline = Deadline::after(OFFSET_TIMEOUT);
+        self.offsets
+            .read_from_store(&instance, &mq, deadline, move |outcome| {
+                let Some(consumer) = weak.upgrade() else {
+                    return;
+                };
+                match outcome {
+                    Ok(offset) if offset >= 0 => consumer.start_at(request, offset),
+                    Ok(_) | Err(Error::OffsetNotFound { .. }) => {
+                        log::info!("group {}: no offset yet", consumer.group());
+                        consumer.start_at(request, end);
+                    }
+                    Err(error) => consumer.on_pull_error(request, &error),
+                }
+            });
     }
 
     /// Gives a message back to its broker for a later try (Java

@@ -270,12 +270,16 @@ impl DefaultMQProducerImpl {
                 break;
             }
         }
-        Err(Error::MQClient {
-            code: Some(client_error_code::NOT_FOUND_TOPIC_EXCEPTION),
-            reason: format!(
+        let reason = match failure {
+            Some(_) => format!("the route of topic {topic} cannot be asked for"),
+            None => format!(
                 "no route for topic {topic}: create it, or let brokers create topics \
                  (autoCreateTopicEnable)"
             ),
+        };
+        Err(Error::MQClient {
+            code: Some(client_error_code::NOT_FOUND_TOPIC_EXCEPTION),
+            reason,
             source: failure.map(Box::new),
         })
     }

@@ -191,26 +191,24 @@ impl MioRemotingClient {
         self.inner.connection(addr)?.submit(request.opaque, frame)
     }
 
-    /// Asks the name server in use, and the others in turn if that one does not answer.
+    /// Asks the name server in use, and the others in turn if that one does not answer. The reply
+    /// comes with the address of the server that gave it.
     pub(crate) fn invoke_name_server(
         &self,
         request: &RemotingCommand,
         timeout_each: Duration,
         deadline: Deadline,
-    ) -> Result<RemotingCommand> {
+    ) -> Result<(String, RemotingCommand)> {
         let servers = &self.inner.name_servers;
-        let mut last = Error::client(
-            client_error_code::NO_NAME_SERVER_EXCEPTION,
-            "no name server address is set",
-        );
+        let mut failures: Vec<Error> = Vec::new();
         for left in (1..=servers.count()).rev() {
             let Some(addr) = servers.chosen() else { break };
             let attempt = share(deadline, left, timeout_each);
             match self.invoke_sync(&addr, request.clone(), attempt) {
-                Ok(reply) => return Ok(reply),
+                Ok(reply) => return Ok((addr, reply)),
                 Err(error) => {
                     log::warn!("name server {addr}: {error}");
-                    last = error;
+                    failures.push(error);
                 }
             }
             servers.leave(&addr);
@@ -218,7 +216,11 @@ impl MioRemotingClient {
                 break;
             }
         }
-        Err(last)
+        Err(Error::MQClient {
+            code: Some(client_error_code::NO_NAME_SERVER_EXCEPTION),
+            reason: format!("none of {} name servers has answered", failures.len()),
+            source: failures.pop().map(Box::new),
+        })
     }
 
     /// Closes all connections, whose pending calls fail, and makes no new ones.
@@ -241,8 +243,8 @@ impl MioRemotingClient {
     }
 }
 
-/// Runs a callback on the executor; after the executor's end nobody else would, and it must run
-/// once, so then it runs here.
+/// Runs a callback on the executor; if that cannot take it nobody else would, and it must run once,
+/// so then it runs here.
 fn hand_over(
     executor: &ThreadPool,
     callback: impl FnOnce(Result<RemotingCommand>) + Send + 'static,
@@ -548,7 +550,10 @@ impl PendingCall {
 
 impl Drop for PendingCall {
     fn drop(&mut self) {
-        let _ = self.connection.responses().take(self.request.opaque);
+        let opaque = self.request.opaque;
+        if self.connection.responses().take(opaque).is_some() {
+            self.connection.withdraw(opaque);
+        }
         self.connection.close_if_done();
     }
 }
