@@ -12,6 +12,7 @@ mod mq_client_instance;
 mod mq_client_manager;
 mod mq_consumer_inner;
 mod mq_producer_inner;
+mod name_server_address_service;
 mod offset_persist_service;
 mod pull_message_service;
 mod rebalance_service;

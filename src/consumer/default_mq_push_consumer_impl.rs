@@ -23,7 +23,7 @@ use crate::client::{
     FindBrokerResult, MQClientInstance, MQClientManager, MQConsumerInner, Membership,
     OnlyThisBroker, PullReply, QueueAt, Role, RouteOf, ShutdownReport, Termination,
 };
-use crate::client_config::ClientConfig;
+use crate::client_config::{ClientConfig, Namespace};
 use crate::error::{Error, Result};
 use crate::rebalance::{AllocateMessageQueueStrategy, RebalanceImpl};
 use crate::service::{AtomicServiceState, ServiceState};
@@ -49,7 +49,10 @@ const MEBIBYTE: u64 = 1024 * 1024;
 
 /// Settings of a push consumer; never written after `build`.
 pub(super) struct PushConsumerConfig {
+    /// The group, and below the topics, as brokers know them, namespace included.
     pub(super) consumer_group: String,
+    pub(super) namespace: Namespace,
+    pub(super) unit_mode: bool,
     pub(super) consume_from_where: ConsumeFromWhere,
     /// Milliseconds since 1970.
     pub(super) consume_timestamp: i64,
@@ -158,6 +161,18 @@ impl DefaultMQPushConsumerImpl {
             .lock()
             .as_ref()
             .map(|membership| Arc::clone(membership.instance()))
+    }
+
+    pub(super) fn update_name_server_address_list(&self, list: &str) -> Result<()> {
+        let addrs = ClientConfig::name_servers_of(list)?;
+        let membership = self.membership.lock();
+        match membership.as_ref() {
+            Some(membership) if self.state.is_running() => {
+                membership.update_name_server_address_list(addrs);
+                Ok(())
+            }
+            _ => Err(self.wrong_state("updating the name servers of", self.state.get())),
+        }
     }
 
     /// Runs a task on the timer, unless the consumer has ended.
@@ -320,7 +335,15 @@ impl DefaultMQPushConsumerImpl {
             instance.heartbeat_soon();
         }
         if let Some(listener) = &self.config.message_queue_listener {
-            listener.message_queue_changed(topic, mq_all, mq_divided);
+            let namespace = &self.config.namespace;
+            let unwrapped = |queues: &[MessageQueue]| -> Vec<MessageQueue> {
+                queues.iter().map(|mq| namespace.unwrap_queue(mq)).collect()
+            };
+            listener.message_queue_changed(
+                &namespace.unwrap(topic),
+                &unwrapped(mq_all),
+                &unwrapped(mq_divided),
+            );
         }
     }
 
@@ -586,7 +609,7 @@ impl DefaultMQPushConsumerImpl {
             group: self.group().to_owned(),
             delay_level,
             origin_msg_id: Some(message.msg_id().to_owned()),
-            origin_topic: Some(message.topic().to_owned()),
+            origin_topic: Some(self.config.namespace.wrap(message.topic()).into_owned()),
             unit_mode: Some(false),
             max_reconsume_times: Some(
                 self.config
@@ -628,7 +651,7 @@ impl MQConsumerInner for DefaultMQPushConsumerImpl {
             group_name: self.group().to_owned(),
             message_model: MessageModel::Clustering,
             subscription_data_set: subscriptions.collect(),
-            unit_mode: false,
+            unit_mode: self.config.unit_mode,
         }
     }
 

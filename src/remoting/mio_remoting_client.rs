@@ -13,7 +13,8 @@ use super::name_servers::{NameServers, share};
 use super::permits::Permits;
 use super::request_processor::RequestProcessor;
 use super::response_future::{ResponseFuture, Waiter, wait_or_withdraw};
-use crate::client_config::ClientConfig;
+use super::rpc_hook::RpcHooks;
+use crate::client_config::{ClientConfig, SocksProxies};
 use crate::error::{Error, Result, client_error_code};
 use crate::service::ThreadPool;
 use crate::sync::{Arc, Deadline, OnceCell, Weak, now};
@@ -42,6 +43,7 @@ pub(crate) struct RemotingConfig {
     pub(crate) connect_timeout: Duration,
     pub(crate) channel_max_idle_time: Duration,
     pub(crate) close_socket_if_timeout: bool,
+    pub(crate) socks_proxies: Arc<SocksProxies>,
 }
 
 impl From<&ClientConfig> for RemotingConfig {
@@ -50,6 +52,7 @@ impl From<&ClientConfig> for RemotingConfig {
             connect_timeout: config.connect_timeout,
             channel_max_idle_time: config.channel_max_idle_time,
             close_socket_if_timeout: config.close_socket_if_timeout,
+            socks_proxies: Arc::new(config.socks_proxy_config.clone().unwrap_or_default()),
         }
     }
 }
@@ -66,6 +69,7 @@ struct Inner {
     /// Runs completions of asynchronous calls and requests of servers.
     executor: Arc<ThreadPool>,
     config: RemotingConfig,
+    hooks: RpcHooks,
     channels: ChannelTable<Connection>,
     name_servers: NameServers,
     async_permits: Permits,
@@ -78,16 +82,16 @@ impl MioRemotingClient {
     pub(crate) fn new(
         event_loop: Arc<EventLoop>,
         executor: Arc<ThreadPool>,
-        config: RemotingConfig,
-        name_servers: Vec<String>,
+        config: &ClientConfig,
     ) -> Self {
         Self {
             inner: Arc::new(Inner {
                 event_loop,
                 executor,
-                config,
+                config: config.into(),
+                hooks: config.into(),
                 channels: ChannelTable::new(),
-                name_servers: NameServers::new(name_servers),
+                name_servers: NameServers::new(config.namesrv_addr.clone()),
                 async_permits: Permits::new(PERMITS),
                 oneway_permits: Permits::new(PERMITS),
                 processor: OnceCell::new(),
@@ -136,20 +140,28 @@ impl MioRemotingClient {
             return hand_over(&executor, callback, Err(too_much("asynchronous", addr)));
         };
         let started = now();
-        let completion = move |outcome: Result<RemotingCommand>| {
+        let inner = Arc::clone(&self.inner);
+        let to = addr.to_owned();
+        let finish = move |request: RemotingCommand, outcome: Result<RemotingCommand>| {
             drop(permit);
             let outcome = outcome.map_err(|error| with_waited(error, started));
-            hand_over(&executor, callback, outcome);
+            let shown = move |outcome: Result<RemotingCommand>| {
+                if let Ok(reply) = &outcome {
+                    inner.hooks.after_response(&to, &request, reply);
+                }
+                callback(outcome);
+            };
+            hand_over(&executor, shown, outcome);
         };
-        let completion = Box::new(completion);
         self.inner
-            .submit_async(addr, request, deadline, GoAway::Reconnect, completion);
+            .submit_async(addr, request, deadline, GoAway::Reconnect, Box::new(finish));
     }
 
     /// Sends a request that gets no answer. It may wait for the connect, and is lost if that fails.
     pub(crate) fn invoke_oneway(&self, addr: &str, mut request: RemotingCommand) -> Result<()> {
         let permit = self.inner.oneway_permits.try_acquire();
         let _permit = permit.ok_or_else(|| too_much("one-way", addr))?;
+        self.inner.hooks.before_request(addr, &mut request)?;
         request.opaque = self.inner.event_loop.shared().next_opaque();
         request.mark_oneway();
         let frame = encode(addr, &request)?;
@@ -166,7 +178,7 @@ impl MioRemotingClient {
         let servers = &self.inner.name_servers;
         let mut last = Error::client(
             client_error_code::NO_NAME_SERVER_EXCEPTION,
-            "no name server address is set",
+            "no address of a name server is known",
         );
         for left in (1..=servers.count()).rev() {
             let Some(addr) = servers.chosen() else { break };
@@ -184,6 +196,21 @@ impl MioRemotingClient {
             }
         }
         Err(last)
+    }
+
+    /// Replaces the list of name servers. The one in use stays in use if the new list has it too,
+    /// else its connection is closed (Java `NettyRemotingClient#updateNameServerAddressList`).
+    pub(crate) fn update_name_server_address_list(&self, addrs: Vec<String>) {
+        let Some(left) = self.inner.name_servers.update(addrs) else {
+            return;
+        };
+        if let Some(connection) = self.inner.channels.get(&left) {
+            connection.close(&Error::RemotingSendRequest {
+                addr: left,
+                reason: "it is a name server no longer".into(),
+                written: true,
+            });
+        }
     }
 
     /// Closes all connections, whose pending calls fail, and makes no new ones.
@@ -248,6 +275,9 @@ fn with_waited(error: Error, started: Instant) -> Error {
     }
 }
 
+/// Ends an asynchronous call: the request as it was sent, and what came of it.
+type Finish = Box<dyn FnOnce(RemotingCommand, Result<RemotingCommand>) + Send>;
+
 /// What to do when a server says that it is about to go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum GoAway {
@@ -298,29 +328,36 @@ impl Inner {
         mut request: RemotingCommand,
         deadline: Deadline,
         go_away: GoAway,
-        completion: Box<dyn FnOnce(Result<RemotingCommand>) + Send>,
+        finish: Finish,
     ) {
+        let ready = self.hooks.before_request(addr, &mut request);
         let opaque = self.event_loop.shared().next_opaque();
         request.opaque = opaque;
-        let frame = match encode(addr, &request) {
-            Ok(frame) => frame,
-            Err(error) => return completion(Err(error)),
-        };
-        let connection = match self.connection(addr) {
-            Ok(connection) => connection,
-            Err(error) => return completion(Err(error)),
+        let submitted = ready
+            .and_then(|()| encode(addr, &request))
+            .and_then(|frame| Ok((frame, self.connection(addr)?)));
+        let (frame, connection) = match submitted {
+            Ok(submitted) => submitted,
+            Err(error) => return finish(request, Err(error)),
         };
         let this = Arc::clone(self);
         let over = Arc::clone(&connection);
         let completion = move |outcome: Result<RemotingCommand>| match outcome {
             Ok(reply) if reply.code == response_code::GO_AWAY && go_away == GoAway::Reconnect => {
                 this.leave(&over);
-                this.submit_async(over.addr(), request, deadline, GoAway::Fail, completion);
+                // The event loop runs no hooks: they are the user's.
+                let executor = Arc::clone(&this.executor);
+                let again = move || {
+                    this.submit_async(over.addr(), request, deadline, GoAway::Fail, finish);
+                };
+                if let Err(rejected) = executor.execute(again) {
+                    (rejected.task)();
+                }
             }
             Ok(reply) if reply.code == response_code::GO_AWAY => {
-                completion(Err(gone_away(over.addr())));
+                finish(request, Err(gone_away(over.addr())));
             }
-            outcome => completion(outcome),
+            outcome => finish(request, outcome),
         };
         connection.add_callback(opaque, deadline, Box::new(completion));
         if let Err(error) = connection.submit(opaque, frame) {
@@ -399,6 +436,7 @@ pub(crate) struct PendingCall {
 
 impl PendingCall {
     fn start(client: Arc<Inner>, addr: &str, mut request: RemotingCommand) -> Result<Self> {
+        client.hooks.before_request(addr, &mut request)?;
         let opaque = client.event_loop.shared().next_opaque();
         request.opaque = opaque;
         let frame = encode(addr, &request)?;
@@ -430,16 +468,23 @@ impl PendingCall {
     pub(crate) fn wait(self, deadline: Deadline) -> Result<RemotingCommand> {
         let reply = self.wait_for_reply(deadline)?;
         if reply.code != response_code::GO_AWAY {
+            self.show(&reply);
             return Ok(reply);
         }
         self.client.leave(&self.connection);
         let again = Self::start(Arc::clone(&self.client), self.addr(), self.request.clone())?;
         let reply = again.wait_for_reply(deadline)?;
         if reply.code == response_code::GO_AWAY {
-            Err(gone_away(self.addr()))
-        } else {
-            Ok(reply)
+            return Err(gone_away(self.addr()));
         }
+        again.show(&reply);
+        Ok(reply)
+    }
+
+    fn show(&self, reply: &RemotingCommand) {
+        self.client
+            .hooks
+            .after_response(self.addr(), &self.request, reply);
     }
 
     fn wait_for_reply(&self, deadline: Deadline) -> Result<RemotingCommand> {
