@@ -9,7 +9,7 @@ use rocketmq_protocol::body::{
 };
 use rocketmq_protocol::header::{ConsumerSendMsgBackRequestHeader, PullMessageRequestHeader};
 use rocketmq_protocol::{
-    MessageExt, MessageQueue, SubscriptionData, mix_all, response_code, sys_flag,
+    Message, MessageExt, MessageQueue, SubscriptionData, mix_all, property, response_code, sys_flag,
 };
 
 use super::consume_message_concurrently_service::ConsumeMessageConcurrentlyService;
@@ -20,11 +20,13 @@ use super::pull_api_wrapper::process_pull_result;
 use super::pull_request::PullRequest;
 use super::rebalance_push_impl::RebalancePushImpl;
 use crate::client::{
-    FindBrokerResult, MQClientInstance, MQClientManager, MQConsumerInner, Membership,
-    OnlyThisBroker, PullReply, QueueAt, Role, RouteOf, ShutdownReport, Termination,
+    FindBrokerResult, MOCK_BROKER_PREFIX, MQClientInstance, MQClientManager, MQConsumerInner,
+    Membership, NOT_LEADER_FOR_QUEUE, OnlyThisBroker, PullReply, QueueAt, Role, RouteOf,
+    ShutdownReport, Termination, TopicPublishInfo,
 };
 use crate::client_config::{ClientConfig, Namespace};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, client_error_code};
+use crate::producer::send_kernel::{Prepared, SendSettings, send_kernel};
 use crate::rebalance::{AllocateMessageQueueStrategy, RebalanceImpl};
 use crate::service::{AtomicServiceState, ServiceState};
 use crate::sync::atomic::{AtomicBool, AtomicI64, Ordering};
@@ -373,8 +375,9 @@ impl DefaultMQPushConsumerImpl {
         let Some(subscription) = self.config.subscriptions.get(request.mq.topic()) else {
             return;
         };
+        let broker_name = instance.routes().broker_name(&request.mq);
         let Some(broker) = instance.brokers().find_broker_address_in_subscribe(
-            request.mq.broker_name(),
+            &broker_name,
             request.suggested_broker_id,
             OnlyThisBroker::No,
         ) else {
@@ -491,6 +494,10 @@ impl DefaultMQPushConsumerImpl {
             // The broker has not heard of this member, because it was restarted for instance.
             instance.heartbeat_soon();
         }
+        if let (Some(NOT_LEADER_FOR_QUEUE), Some(instance)) = (error.broker_code(), self.instance())
+        {
+            instance.refresh_routes_soon();
+        }
         self.again(request, delay);
     }
 
@@ -604,6 +611,9 @@ impl DefaultMQPushConsumerImpl {
         let Some(instance) = self.instance() else {
             return Err(self.wrong_state("giving a message back with", self.state.get()));
         };
+        if mq.broker_name().starts_with(MOCK_BROKER_PREFIX) {
+            return self.send_message_back_as_normal_message(&instance, message);
+        }
         let header = ConsumerSendMsgBackRequestHeader {
             offset: message.commit_log_offset(),
             group: self.group().to_owned(),
@@ -630,6 +640,74 @@ impl DefaultMQPushConsumerImpl {
             instance.refresh_routes_soon();
         }
         Ok(())
+    }
+}
+
+impl DefaultMQPushConsumerImpl {
+    /// Sends a message of a static topic to the retry topic: the broker that holds its queue now may
+    /// not be the one that stored it (Java
+    /// `DefaultMQPushConsumerImpl#sendMessageBackAsNormalMessage`).
+    fn send_message_back_as_normal_message(
+        &self,
+        instance: &MQClientInstance,
+        message: &MessageExt,
+    ) -> Result<()> {
+        let deadline = Deadline::after(SEND_BACK_TIMEOUT);
+        let retry_topic = mix_all::retry_topic(self.group());
+        if instance.routes().publish_queues(&retry_topic).is_empty() {
+            instance.update_topic_route_info(&retry_topic, RouteOf::Topic, deadline)?;
+        }
+        let info = TopicPublishInfo::new(instance.routes().publish_queues(&retry_topic), false);
+        let mq = info.select_one_message_queue(None).ok_or_else(|| {
+            Error::client(
+                client_error_code::NOT_FOUND_TOPIC_EXCEPTION,
+                format!("retry topic {retry_topic} has no queue that can be written"),
+            )
+        })?;
+        let retry = self.retry_of(message, &retry_topic);
+        let settings = SendSettings {
+            producer_group: mix_all::CLIENT_INNER_PRODUCER_GROUP.to_owned(),
+            namespace: self.config.namespace.clone(),
+            unit_mode: self.config.unit_mode,
+            create_topic_key: mix_all::AUTO_CREATE_TOPIC_KEY_TOPIC.to_owned(),
+            default_topic_queue_nums: 1,
+            compress_msg_body_over_howmuch: 4096,
+            max_message_size: usize::MAX,
+        };
+        let prepared = Prepared::new(&retry, &settings)?;
+        send_kernel(instance, &prepared, &mq, deadline).map(|_| ())
+    }
+
+    fn retry_of(&self, message: &MessageExt, retry_topic: &str) -> Message {
+        let mut retry = Message::clone(message);
+        let times = message.reconsume_times();
+        let most = self
+            .config
+            .max_reconsume_times
+            .unwrap_or(DEFAULT_MAX_RECONSUME_TIMES);
+        let origin = message
+            .property(property::ORIGIN_MESSAGE_ID)
+            .unwrap_or_else(|| message.msg_id())
+            .to_owned();
+        let topic = self.config.namespace.wrap(message.topic()).into_owned();
+        retry.set_topic(retry_topic);
+        for (name, value) in [
+            (property::ORIGIN_MESSAGE_ID, origin),
+            (property::RETRY_TOPIC, topic),
+            (
+                property::RECONSUME_TIME,
+                times.saturating_add(1).to_string(),
+            ),
+            (property::MAX_RECONSUME_TIMES, most.to_string()),
+            (
+                property::DELAY_TIME_LEVEL,
+                times.saturating_add(3).to_string(),
+            ),
+        ] {
+            retry.put_property(name, value);
+        }
+        retry.clear_property("TRAN_MSG");
+        retry
     }
 }
 

@@ -10,7 +10,7 @@ use rocketmq_protocol::{
 
 use super::message_client_id_setter::create_uniq_id;
 use super::send_result::SendResult;
-use crate::client::{MQClientInstance, RouteOf};
+use crate::client::{MQClientInstance, NOT_LEADER_FOR_QUEUE, RouteOf};
 use crate::client_config::Namespace;
 use crate::error::{Error, Result, client_error_code};
 use crate::sync::{Deadline, system_time_millis};
@@ -113,16 +113,20 @@ pub(crate) fn send_kernel(
     mq: &MessageQueue,
     deadline: Deadline,
 ) -> Result<SendResult> {
-    let broker = mq.broker_name();
-    let find = || instance.brokers().find_broker_address_in_publish(broker);
-    let addr = match find() {
-        Some(addr) => addr,
+    let find = || {
+        let broker = instance.routes().broker_name(mq);
+        let addr = instance.brokers().find_broker_address_in_publish(&broker)?;
+        Some((broker.into_owned(), addr))
+    };
+    let (broker, addr) = match find() {
+        Some(found) => found,
         None => {
             let asked = instance.update_topic_route_info(&message.topic, RouteOf::Topic, deadline);
             find().ok_or_else(|| Error::MQClient {
                 code: Some(client_error_code::BROKER_NOT_EXIST_EXCEPTION),
                 reason: format!(
-                    "broker {broker} has no master in the route of {}",
+                    "broker {} has no master in the route of {}",
+                    mq.broker_name(),
                     message.topic
                 ),
                 source: asked.err().map(Box::new),
@@ -131,12 +135,18 @@ pub(crate) fn send_kernel(
     };
     let header = SendMessageRequestHeader {
         queue_id: mq.queue_id(),
-        broker_name: Some(broker.to_owned()),
+        broker_name: Some(broker),
         ..message.header.clone()
     };
     let reply = instance
         .api()
-        .send_message(&addr, header, message.body.clone(), deadline)?;
+        .send_message(&addr, header, message.body.clone(), deadline)
+        .inspect_err(|error| {
+            if error.broker_code() == Some(NOT_LEADER_FOR_QUEUE) {
+                // The queue has moved, and the next attempt should know where.
+                instance.refresh_routes_soon();
+            }
+        })?;
     let mq = message.namespace.unwrap_queue(mq);
     Ok(SendResult::new(message.uniq_key.clone(), &mq, reply))
 }

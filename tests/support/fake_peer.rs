@@ -6,8 +6,9 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use rocketmq_protocol::body::{BrokerData, JsonBody, Permission, QueueData, TopicRouteData};
+use rocketmq_protocol::header::{CommandCustomHeader, SendMessageResponseHeader};
 use rocketmq_protocol::{FrameDecoder, RemotingCommand, response_code};
 
 /// A server of which a test writes every byte. Each connection is served by a thread that calls the
@@ -16,6 +17,7 @@ pub(crate) struct FakePeer {
     addr: SocketAddr,
     stopped: Arc<AtomicBool>,
     connections: Arc<AtomicUsize>,
+    active: Arc<AtomicUsize>,
     open: Arc<Mutex<Vec<TcpStream>>>,
 }
 
@@ -24,15 +26,24 @@ impl FakePeer {
     pub(crate) fn start(
         script: impl Fn(&mut TcpStream, RemotingCommand) -> bool + Send + Sync + 'static,
     ) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        Self::on(TcpListener::bind("127.0.0.1:0").unwrap(), script)
+    }
+
+    /// The same on a port of the caller's choice.
+    pub(crate) fn on(
+        listener: TcpListener,
+        script: impl Fn(&mut TcpStream, RemotingCommand) -> bool + Send + Sync + 'static,
+    ) -> Self {
         let peer = Self {
             addr: listener.local_addr().unwrap(),
             stopped: Arc::new(AtomicBool::new(false)),
             connections: Arc::new(AtomicUsize::new(0)),
+            active: Arc::new(AtomicUsize::new(0)),
             open: Arc::new(Mutex::new(Vec::new())),
         };
         let stopped = Arc::clone(&peer.stopped);
         let connections = Arc::clone(&peer.connections);
+        let active = Arc::clone(&peer.active);
         let open = Arc::clone(&peer.open);
         let script = Arc::new(script);
         thread::spawn(move || {
@@ -43,7 +54,12 @@ impl FakePeer {
                 connections.fetch_add(1, Ordering::SeqCst);
                 open.lock().unwrap().push(stream.try_clone().unwrap());
                 let script = Arc::clone(&script);
-                thread::spawn(move || serve(stream, &*script));
+                let active = Arc::clone(&active);
+                active.fetch_add(1, Ordering::SeqCst);
+                thread::spawn(move || {
+                    serve(stream, &*script);
+                    active.fetch_sub(1, Ordering::SeqCst);
+                });
             }
         });
         peer
@@ -51,6 +67,11 @@ impl FakePeer {
 
     pub(crate) fn addr(&self) -> String {
         self.addr.to_string()
+    }
+
+    /// How many connections neither side has ended.
+    pub(crate) fn open_connections(&self) -> usize {
+        self.active.load(Ordering::SeqCst)
     }
 
     /// How many connections there have been.
@@ -95,6 +116,34 @@ pub(crate) fn reply_to(request: &RemotingCommand, code: i32, body: Vec<u8>) -> B
         .encode(&mut frame)
         .unwrap();
     frame
+}
+
+/// A whole frame that answers a request with a header.
+pub(crate) fn reply_with(
+    request: &RemotingCommand,
+    header: &impl CommandCustomHeader,
+    body: impl Into<Bytes>,
+) -> BytesMut {
+    let mut frame = BytesMut::new();
+    RemotingCommand::response(request, response_code::SUCCESS, None)
+        .with_header(header)
+        .with_body(body)
+        .encode(&mut frame)
+        .unwrap();
+    frame
+}
+
+/// What a broker says of a message that it stored in a queue of its own.
+pub(crate) fn stored_in(request: &RemotingCommand, queue_id: i32, queue_offset: i64) -> BytesMut {
+    let header = SendMessageResponseHeader {
+        msg_id: "7F00000100002A9F0000000000000000".to_owned(),
+        queue_id,
+        queue_offset,
+        transaction_id: None,
+        batch_uniq_id: None,
+        recall_handle: None,
+    };
+    reply_with(request, &header, Bytes::new())
 }
 
 /// A route that names one broker with one queue.

@@ -12,7 +12,7 @@ mod target;
 use std::time::{Duration, Instant};
 use std::{fs, thread};
 
-pub(crate) use fake_peer::{FakePeer, reply_to, route_of};
+pub(crate) use fake_peer::{FakePeer, reply_to, reply_with, route_of, stored_in};
 pub(crate) use inbox::Inbox;
 use rocketmq_blocking::{DefaultMQPushConsumerBuilder, MQClientManager};
 use rocketmq_embedded::Cluster;
@@ -46,13 +46,14 @@ pub(crate) fn holds_within(limit: Duration, mut condition: impl FnMut() -> bool)
 
 /// The names of this process's threads that are the library's, as the system cuts them short.
 pub(crate) fn library_threads() -> Vec<String> {
-    const NAMES: [&str; 10] = [
+    const NAMES: [&str; 11] = [
         "ClientCallbackE",
         "ClientReaper",
         "ClientTimer",
         "ConsumeMessageT",
         "HeartbeatServic",
         "MioClientSelect",
+        "NameServerAddre",
         "OffsetPersistSe",
         "PullMessageServ",
         "RebalanceServic",
