@@ -294,7 +294,7 @@ pub(crate) fn local_address() -> IpAddr {
         let local = socket.local_addr().ok()?.ip();
         Some(local).filter(|ip| !ip.is_unspecified() && !ip.is_loopback())
     });
-    routed.unwrap_or(Ipv4Addr::LOCALHOST.into())
+    routed.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST))
 }
 
 /// Setters of [`ClientConfig`] for a builder with a field `client_config`.

@@ -282,15 +282,15 @@ impl DefaultMQProducerImpl {
                 break;
             }
         }
-        match failure {
-            // Without a name server nothing is wrong with the topic.
-            Some(
-                failure @ Error::MQClient {
-                    code: Some(client_error_code::NO_NAME_SERVER_EXCEPTION),
-                    ..
-                },
-            ) => return Err(failure),
-            _ => {}
+        if let Some(
+            failure @ Error::MQClient {
+                code: Some(client_error_code::NO_NAME_SERVER_EXCEPTION),
+                ..
+            },
+        ) = failure
+        {
+            // Nothing is wrong with the topic.
+            return Err(failure);
         }
         Err(Error::MQClient {
             code: Some(client_error_code::NOT_FOUND_TOPIC_EXCEPTION),
