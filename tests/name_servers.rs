@@ -112,6 +112,9 @@ fn a_domain_that_does_not_answer_leaves_a_client_without_name_servers_until_it_i
         .update_name_server_address_list(&cluster.namesrv_addr())
         .unwrap();
     producer.send(&Message::new("T", "m")).unwrap();
+    wait_until("nobody is asked any more", || {
+        !library_threads().contains(&"NameServerAddre".to_owned())
+    });
 }
 
 #[test]

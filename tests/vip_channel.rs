@@ -112,11 +112,9 @@ fn work(vip: bool) -> (BTreeSet<i32>, BTreeSet<i32>) {
     });
     consumer.shutdown(Duration::from_millis(500));
     producer.shutdown(Duration::from_millis(500));
-    let codes = (
-        ordinary_codes.lock().unwrap().clone(),
-        vip_codes.lock().unwrap().clone(),
-    );
-    codes
+    let ordinary = ordinary_codes.lock().unwrap().clone();
+    let vip = vip_codes.lock().unwrap().clone();
+    (ordinary, vip)
 }
 
 const FIRST_PORT: [i32; 3] = [

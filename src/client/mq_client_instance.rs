@@ -304,7 +304,11 @@ impl MQClientInstance {
     /// question for name servers.
     pub(crate) fn update_name_server_address_list(&self, addrs: Vec<String>) {
         match &self.name_server_address_service {
-            Some(service) => service.service().overrule(addrs),
+            Some(service) => {
+                service.service().overrule(addrs);
+                // It has nothing more to do, and finds that out.
+                service.wakeup();
+            }
             None => self.api.remoting().update_name_server_address_list(addrs),
         }
     }

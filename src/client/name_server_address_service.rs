@@ -105,3 +105,98 @@ impl ServiceThread for NameServerAddressService {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::{TcpListener, TcpStream};
+
+    use super::*;
+    use crate::remoting::{EventLoop, MioRemotingClient};
+    use crate::service::{ServiceHandle, ThreadPool};
+    use crate::sync::channel::{Receiver, Sender, bounded};
+    use crate::sync::thread;
+
+    const GENEROUS: Duration = Duration::from_secs(30);
+
+    /// Gives the answers in turn, the last one for ever, and says how many it has given.
+    fn serve(listener: TcpListener, answers: Vec<&'static str>, given: Sender<usize>) {
+        for (number, stream) in listener.incoming().map_while(Result::ok).enumerate() {
+            let mut stream: TcpStream = stream;
+            let mut request = Vec::new();
+            while !request.ends_with(b"\r\n\r\n") {
+                let mut byte = [0];
+                if stream.read(&mut byte).unwrap_or(0) == 0 {
+                    return;
+                }
+                request.push(byte[0]);
+            }
+            let answer = answers[number.min(answers.len() - 1)];
+            let _ = stream.write_all(answer.as_bytes());
+            drop(stream);
+            if given.send(number + 1).is_err() {
+                return;
+            }
+        }
+    }
+
+    fn service(answers: Vec<&'static str>) -> (NameServerAddressService, Receiver<usize>) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let config = ClientConfig {
+            namesrv_addr: Vec::new(),
+            namesrv_domain: Some(listener.local_addr().unwrap().to_string()),
+            ..ClientConfig::default()
+        };
+        let (given, asked) = bounded(0);
+        thread::spawn("http", move || serve(listener, answers, given)).unwrap();
+        let event_loop = Arc::new(EventLoop::start("test").unwrap());
+        let executor = Arc::new(ThreadPool::new("test", 1));
+        let remoting = MioRemotingClient::new(event_loop, executor, &config);
+        let api = Arc::new(MQClientApi::new(remoting, GENEROUS, false));
+        let service = NameServerAddressService {
+            second: Duration::from_millis(1),
+            period: Duration::from_millis(1),
+            ..NameServerAddressService::new(api, TopAddressing::of(&config).unwrap())
+        };
+        (service, asked)
+    }
+
+    #[test]
+    fn the_last_good_answer_is_used() {
+        let (service, asked) = service(vec![
+            "HTTP/1.0 200 OK\r\n\r\na:1",
+            "HTTP/1.0 200 OK\r\n\r\nc:1;b:1",
+            "HTTP/1.0 200 OK\r\n\r\nnot an address",
+            "HTTP/1.0 500 Oh\r\n\r\nd:1\n",
+        ]);
+        let handle = ServiceHandle::new(Arc::new(service));
+        handle.start().unwrap();
+        handle.service().wait_for_first_answer();
+        assert_eq!(handle.service().state.lock().list, ["a:1"]);
+        while asked.recv_timeout(GENEROUS).unwrap() < 6 {}
+        assert_eq!(handle.service().state.lock().list, ["b:1", "c:1"]);
+        drop(asked);
+        handle.shutdown_until(Deadline::after(GENEROUS));
+    }
+
+    #[test]
+    fn after_the_users_list_no_answer_counts() {
+        let (service, asked) = service(vec!["HTTP/1.0 200 OK\r\n\r\na:1"]);
+        let service = Arc::new(service);
+        service.overrule(vec!["u:1".to_owned()]);
+        let handle = ServiceHandle::new(Arc::clone(&service));
+        handle.start().unwrap();
+        handle.shutdown_until(Deadline::after(GENEROUS));
+        assert!(asked.try_recv().is_err(), "nobody is asked");
+
+        let this = Arc::clone(&service);
+        let late = thread::spawn("late", move || this.ask()).unwrap();
+        asked.recv_timeout(GENEROUS).unwrap();
+        assert!(late.join_until(Deadline::after(GENEROUS)));
+        assert_eq!(
+            service.state.lock().list,
+            [""; 0],
+            "an answer under way is too late"
+        );
+    }
+}

@@ -21,7 +21,7 @@ pub(crate) const NOT_LEADER_FOR_QUEUE: i32 = 501;
 /// Java `MixAll#METADATA_SCOPE_GLOBAL`; its first two characters are left out of the broker name.
 const GLOBAL_SCOPE: &str = "__global__";
 /// The most queues that a route is believed; a count is only a number on the wire.
-const MAX_QUEUES: usize = 1 << 20;
+const MAX_QUEUES: usize = 1 << 16;
 
 /// Queue → the name of the broker that holds it.
 pub(crate) type Endpoints = BTreeMap<MessageQueue, Arc<str>>;
