@@ -155,7 +155,9 @@ fn b87_what_clients_share_ends_with_the_last_of_them() {
     assert_eq!(shared.manager.instance_count(), 1);
     let send = |body: &str| {
         for topic in ["T", "U"] {
-            producer.send(&Message::new(topic, body.to_owned())).unwrap();
+            producer
+                .send(&Message::new(topic, body.to_owned()))
+                .unwrap();
         }
     };
     send("both");

@@ -17,6 +17,12 @@ mod permits;
 #[cfg(not(loom))]
 mod request_processor;
 mod response_future;
+#[cfg(not(loom))]
+pub(crate) mod rpc_hook;
+#[cfg(not(loom))]
+mod socks5;
+#[cfg(not(loom))]
+mod top_addressing;
 
 #[cfg(not(loom))]
 pub(crate) use event_loop::EventLoop;
@@ -26,3 +32,5 @@ pub(crate) use mio_remoting_client::{
 };
 #[cfg(not(loom))]
 pub(crate) use request_processor::RequestProcessor;
+#[cfg(not(loom))]
+pub(crate) use top_addressing::TopAddressing;

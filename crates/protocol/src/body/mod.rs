@@ -11,7 +11,9 @@ pub use heartbeat::{
     ConsumeFromWhere, ConsumeType, ConsumerData, GetConsumerListByGroupResponseBody, HeartbeatData,
     MessageModel, ProducerData,
 };
-pub use route::{BrokerData, MASTER_ID, Permission, QueueData, TopicRouteData};
+pub use route::{
+    BrokerData, MASTER_ID, Permission, QueueData, TopicQueueMappingInfo, TopicRouteData,
+};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
