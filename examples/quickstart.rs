@@ -30,6 +30,7 @@ use rocketmq_blocking::{
 };
 use rocketmq_embedded::Cluster;
 
+const USAGE: &str = "usage: quickstart [--namesrv HOST:PORT]";
 const QUEUES: usize = 8;
 const MESSAGES: usize = 10_000;
 /// Messages are sent during each of the five changes.
@@ -46,7 +47,11 @@ fn main() -> ExitCode {
         [] => on_embedded_cluster(),
         ["--namesrv", namesrv] => main_job(namesrv, 2),
         ["--consumer", namesrv, topic, group] => consume_as_child(namesrv, topic, group),
-        _ => Err("usage: quickstart [--namesrv HOST:PORT]".into()),
+        ["--help" | "-h"] => {
+            println!("{USAGE}");
+            Ok(true)
+        }
+        _ => Err(USAGE.into()),
     };
     match outcome {
         Ok(true) => ExitCode::SUCCESS,

@@ -39,7 +39,7 @@ pub enum Error {
         /// What failed, with topic, queue and brokers.
         reason: String,
         /// What failed underneath.
-        source: Option<Box<Error>>,
+        source: Option<Box<Self>>,
     },
     /// A broker answered with an error (Java `MQBrokerException`).
     MQBroker {
@@ -253,7 +253,13 @@ impl fmt::Display for Error {
                 write!(f, "the broker has no offset of group {group} for {mq}")
             }
             Self::ServiceState { operation, state } => {
-                write!(f, "{operation} is not possible in state {state}")
+                let hint = match state {
+                    ServiceState::CreateJust => "call start first",
+                    ServiceState::Running => "it runs already",
+                    ServiceState::ShutdownAlready => "it has ended, build a new one",
+                    ServiceState::StartFailed => "its start has failed or is under way",
+                };
+                write!(f, "{operation} is not possible in state {state}: {hint}")
             }
             Self::InvalidConfig { problems } => {
                 write!(f, "invalid settings: {}", problems.join("; "))

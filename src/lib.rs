@@ -4,6 +4,21 @@
 //! [`DefaultMQPushConsumer`] calls a listener, and shares the queues of its topics with the other
 //! members of its group, Java members among them. See the two types for examples that run.
 //!
+//! The page of [`DefaultMQPushConsumer`] has a whole program that runs without anything installed, on
+//! the brokers of the crate `rocketmq-embedded`.
+//!
+//! # Threads
+//! All threads of the library have names (`RebalanceService`, `ConsumeMessageThread_<group>_<n>`, …) and
+//! are joined at shutdown; [`service::ThreadOptions`] sets their stack size and a hook that runs first
+//! on each. A panic in a listener or hook is caught, logged, and stalls nothing else; with
+//! `panic = "abort"` it ends the process, like any panic. No signal handler is installed, and no write
+//! raises SIGPIPE, so a host that leaves that signal at its default lives. After a `fork` only the
+//! forking thread exists in the child: a client made before is of no use there, make one anew.
+//!
+//! # Logging
+//! Through the crate `log`. A consumer starts although servers are down and tries again: what it cannot
+//! reach is in the log only.
+//!
 //! Every wait has a deadline, threads are named and joined at shutdown, and an [`Error`] says what
 //! failed, where, and whether trying again helps.
 #![cfg_attr(

@@ -3,7 +3,11 @@
 #![allow(
     clippy::disallowed_types,
     clippy::disallowed_methods,
-    reason = "a test is outside of what loom models"
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test is outside of what loom models, and fails by panicking"
 )]
 
 mod support;
@@ -82,7 +86,9 @@ fn fails_once(first_time: FirstTime) -> Error {
     let error = send(&producer).unwrap_err();
     assert!(begun.elapsed() < PROMPTLY, "{:?}: {error}", begun.elapsed());
     assert!(
-        error.to_string().contains("no route for topic T"),
+        error
+            .to_string()
+            .contains("the route of topic T cannot be asked for"),
         "{error}"
     );
     assert!(
@@ -248,13 +254,89 @@ fn a_late_reply_is_passed_over_and_the_connection_stays() {
         stream.write_all(&reply).is_ok()
     });
     let timeout = Duration::from_millis(200);
-    let producer = started(builder(&peer.addr()));
+    // By default the silence closes the connection, and a late reply has nowhere to come from.
+    let producer = started(builder(&peer.addr()).close_socket_if_timeout(false));
     let message = Message::new("T", "m");
     let error = producer.send_with_timeout(&message, timeout).unwrap_err();
     assert!(error.to_string().contains("no answer from"), "{error}");
     assert!(error.is_retryable());
     send(&producer).unwrap();
     assert_eq!(peer.connections(), 1);
+}
+
+#[test]
+fn a_silent_server_is_left_and_connected_anew() {
+    let cluster = cluster();
+    let broker = cluster.broker_addr("broker-a").unwrap();
+    let requests = Arc::new(AtomicUsize::new(0));
+    let seen = Arc::clone(&requests);
+    let peer = FakePeer::start(move |stream, request| {
+        let silent = seen.fetch_add(1, Ordering::SeqCst) == 0;
+        silent || {
+            let reply = reply_to(&request, 0, route_of("broker-a", &broker));
+            stream.write_all(&reply).is_ok()
+        }
+    });
+    let producer = started(builder(&peer.addr()));
+    let timeout = Duration::from_millis(300);
+    let error = producer
+        .send_with_timeout(&Message::new("T", "m"), timeout)
+        .unwrap_err();
+    assert!(error.to_string().contains("no answer from"), "{error}");
+    send(&producer).unwrap();
+    assert_eq!(peer.connections(), 2);
+}
+
+#[test]
+fn a_connection_without_traffic_is_closed_and_made_again_when_it_is_needed() {
+    let cluster = cluster();
+    let broker = cluster.broker_addr("broker-a").unwrap();
+    let peer = FakePeer::start(move |stream, request| {
+        let reply = reply_to(&request, 0, route_of("broker-a", &broker));
+        stream.write_all(&reply).is_ok()
+    });
+    let idle = Duration::from_millis(300);
+    let producer = started(builder(&peer.addr()).channel_max_idle_time(idle));
+    send(&producer).unwrap();
+    let begun = Instant::now();
+    wait_until("the idle connection is closed", || peer.ended() == 1);
+    assert!(begun.elapsed() > idle / 2, "{:?}", begun.elapsed());
+    producer.fetch_publish_message_queues("T").unwrap();
+    assert_eq!(peer.connections(), 2);
+}
+
+#[test]
+fn a_server_that_says_good_bye_is_connected_anew_and_asked_again() {
+    const GO_AWAY: i32 = 1500;
+    let cluster = cluster();
+    let broker = cluster.broker_addr("broker-a").unwrap();
+    let requests = Arc::new(AtomicUsize::new(0));
+    let seen = Arc::clone(&requests);
+    let peer = FakePeer::start(move |stream, request| {
+        let reply = match seen.fetch_add(1, Ordering::SeqCst) {
+            0 => reply_to(&request, GO_AWAY, Vec::new()),
+            _ => reply_to(&request, 0, route_of("broker-a", &broker)),
+        };
+        stream.write_all(&reply).is_ok()
+    });
+    let producer = started(builder(&peer.addr()));
+    send(&producer).unwrap();
+    assert_eq!(requests.load(Ordering::SeqCst), 2);
+    assert_eq!(peer.connections(), 2);
+}
+
+#[test]
+fn a_server_that_says_nothing_but_good_bye_is_an_error() {
+    const GO_AWAY: i32 = 1500;
+    let peer = FakePeer::start(move |stream, request| {
+        stream
+            .write_all(&reply_to(&request, GO_AWAY, Vec::new()))
+            .is_ok()
+    });
+    let producer = started(builder(&peer.addr()));
+    let error = send(&producer).unwrap_err();
+    assert!(error.to_string().contains("shutting down"), "{error}");
+    assert_eq!(peer.connections(), 2, "once is enough");
 }
 
 #[test]
@@ -451,9 +533,10 @@ fn a_broker_that_does_not_read_fills_nothing_but_its_own_queue() {
     let addr = broker.local_addr().unwrap().to_string();
     let held = thread::spawn(move || broker.accept().unwrap());
     let name_server = FakePeer::name_server("fake", addr.clone());
-    let timeout = Duration::from_millis(300);
+    let timeout = Duration::from_millis(50);
     let producer = builder(&name_server.addr())
         .send_msg_timeout(timeout)
+        .close_socket_if_timeout(false)
         .compress_msg_body_over_howmuch(usize::MAX);
     let producer = started(producer);
     let message = Message::new("T", vec![b'x'; 4 * 1024 * 1024]);

@@ -2,7 +2,11 @@
 #![allow(
     clippy::disallowed_types,
     clippy::disallowed_methods,
-    reason = "a test is outside of what loom models"
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test is outside of what loom models, and fails by panicking"
 )]
 
 mod support;
@@ -135,8 +139,18 @@ fn a_second_member_of_a_group_has_an_instance_of_its_own() {
     assert_eq!(world.manager.instance_count(), 2);
     assert!(ids.contains(&third.client_id().unwrap()));
 
-    first.shutdown(TIMEOUT);
-    second.shutdown(TIMEOUT);
+    assert_eq!(world.cluster.connection_count(), 6);
+    let (lonely, shared) = if third.client_id() == first.client_id() {
+        (&second, &first)
+    } else {
+        (&first, &second)
+    };
+    lonely.shutdown(TIMEOUT);
+    assert_eq!(world.manager.instance_count(), 1);
+    wait_until("its connections are closed, and only its", || {
+        world.cluster.connection_count() == 3
+    });
+    shared.shutdown(TIMEOUT);
     assert_eq!(world.manager.instance_count(), 1);
     third.shutdown(TIMEOUT);
     assert_eq!(world.manager.instance_count(), 0);

@@ -43,7 +43,7 @@ fn broker(listener: TcpListener, member: &Arc<Mutex<String>>) -> (FakePeer, Code
     let codes = Codes::default();
     let kept = Arc::clone(&codes);
     let member = Arc::clone(member);
-    let peer = FakePeer::on(listener, move |stream, request: RemotingCommand| {
+    let peer = FakePeer::start_at(listener, move |stream, request: RemotingCommand| {
         kept.lock().unwrap().insert(request.code);
         let frame = match request.code {
             request_code::SEND_MESSAGE_V2 => stored_in(&request, 0, 0),

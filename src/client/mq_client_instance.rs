@@ -45,7 +45,7 @@ pub(crate) struct MQClientInstance {
     timer: Arc<ScheduledService>,
     rebalance_service: Arc<ServiceHandle<RebalanceService>>,
     pull_message_service: ServiceHandle<PullMessageService>,
-    heartbeat_service: Arc<ServiceHandle<HeartbeatService>>,
+    heartbeat_service: ServiceHandle<HeartbeatService>,
     topic_route_service: ServiceHandle<TopicRouteService>,
     offset_persist_service: ServiceHandle<OffsetPersistService>,
     /// There when the name servers are asked for.
@@ -83,31 +83,30 @@ impl MQClientInstance {
             Arc::clone(&producers),
             Arc::clone(&consumers),
         ));
-        let heartbeats = Arc::new(HeartbeatSender::new(
+        let heartbeats = HeartbeatSender::new(
             client_id.clone(),
             Arc::clone(&api),
             Arc::clone(&brokers),
             Arc::clone(&producers),
             Arc::clone(&consumers),
-        ));
+        );
         let rebalance_service = Arc::new(handle(RebalanceService::new(
             Arc::clone(&consumers),
             config.rebalance_wait_interval,
             config.rebalance_min_interval,
         )));
         let pull_requests = PullRequestQueue::new(Arc::clone(&runtime.timer));
-        let heartbeat_service = Arc::new(handle(HeartbeatService {
+        let heartbeat_service = handle(HeartbeatService {
             sender: Arc::clone(&heartbeats),
             interval: config.heartbeat_broker_interval,
-            timeout: config.mq_client_api_timeout,
-        }));
+        });
         let processor = Arc::new(ClientRemotingProcessor {
             rebalance_service: Arc::clone(&rebalance_service),
         });
         let listener = Arc::new(HeartbeatOnConnect {
             brokers: Arc::clone(&brokers),
             known: Mutex::new(HashSet::new()),
-            heartbeat_service: Arc::clone(&heartbeat_service),
+            heartbeats: Arc::clone(&heartbeats),
             rebalance_service: Arc::clone(&rebalance_service),
         });
         let weak_processor: Weak<dyn RequestProcessor> =
@@ -353,7 +352,7 @@ fn ended(outcome: JoinOutcome) -> bool {
 struct HeartbeatOnConnect {
     brokers: Arc<BrokerAddressTable>,
     known: Mutex<HashSet<String>>,
-    heartbeat_service: Arc<ServiceHandle<HeartbeatService>>,
+    heartbeats: Arc<HeartbeatSender>,
     rebalance_service: Arc<ServiceHandle<RebalanceService>>,
 }
 
@@ -363,7 +362,7 @@ impl ChannelEventListener for HeartbeatOnConnect {
         if !self.brokers.contains_address(addr) {
             return;
         }
-        self.heartbeat_service.wakeup();
+        self.heartbeats.begin_heartbeat_to_connected_broker(addr);
         if self.known.lock().insert(addr.to_owned()) {
             return;
         }

@@ -113,7 +113,7 @@ mod tests {
 
     use super::*;
     use crate::remoting::{EventLoop, MioRemotingClient};
-    use crate::service::{ServiceHandle, ThreadPool};
+    use crate::service::{JoinOutcome, ServiceHandle, ThreadPool};
     use crate::sync::channel::{Receiver, Sender, bounded};
     use crate::sync::thread;
 
@@ -176,7 +176,8 @@ mod tests {
         while asked.recv_timeout(GENEROUS).unwrap() < 6 {}
         assert_eq!(handle.service().state.lock().list, ["b:1", "c:1"]);
         drop(asked);
-        handle.shutdown_until(Deadline::after(GENEROUS));
+        let ended = handle.shutdown_until(Deadline::after(GENEROUS));
+        assert_eq!(ended, JoinOutcome::Joined);
     }
 
     #[test]
@@ -186,7 +187,8 @@ mod tests {
         service.overrule(vec!["u:1".to_owned()]);
         let handle = ServiceHandle::new(Arc::clone(&service));
         handle.start().unwrap();
-        handle.shutdown_until(Deadline::after(GENEROUS));
+        let ended = handle.shutdown_until(Deadline::after(GENEROUS));
+        assert_eq!(ended, JoinOutcome::Joined);
         assert!(asked.try_recv().is_err(), "nobody is asked");
 
         let this = Arc::clone(&service);

@@ -69,9 +69,14 @@ impl ServiceThread for RebalanceService {
             paces.retain(|group, _| consumers.iter().any(|(name, _)| name == group));
             next = add(now(), self.wait_interval);
             for (group, consumer) in consumers {
+                // A member that was stopped and started anew begins with a full bucket.
+                let member = Arc::as_ptr(&consumer).cast::<()>() as usize;
                 let pace = paces
                     .entry(group.clone())
-                    .or_insert_with(|| Pace::new(now(), self.wait_interval));
+                    .or_insert_with(|| Pace::new(member, now(), self.wait_interval));
+                if pace.member != member {
+                    *pace = Pace::new(member, now(), self.wait_interval);
+                }
                 if requested.contains(&group) {
                     pace.requested = true;
                 }
@@ -100,6 +105,8 @@ impl ServiceThread for RebalanceService {
 /// When a group is looked at: at its due time, and when asked for as long as it has tokens.
 #[derive(Debug)]
 struct Pace {
+    /// Which member of the group it is of.
+    member: usize,
     requested: bool,
     due: Instant,
     tokens: u32,
@@ -108,8 +115,9 @@ struct Pace {
 }
 
 impl Pace {
-    fn new(now: Instant, wait_interval: Duration) -> Self {
+    fn new(member: usize, now: Instant, wait_interval: Duration) -> Self {
         Self {
+            member,
             requested: false,
             due: add(now, wait_interval),
             tokens: TOKENS,
@@ -163,7 +171,7 @@ mod tests {
     #[test]
     fn three_requests_are_served_at_once_and_the_last_one_when_a_token_is_back() {
         let start = now();
-        let mut pace = Pace::new(start, WAIT);
+        let mut pace = Pace::new(1, start, WAIT);
         for _ in 0..3 {
             pace.requested = true;
             assert!(pace.begin(start, SECOND));
@@ -178,7 +186,7 @@ mod tests {
     #[test]
     fn without_requests_a_group_is_looked_at_when_it_is_due() {
         let start = now();
-        let mut pace = Pace::new(start, WAIT);
+        let mut pace = Pace::new(1, start, WAIT);
         assert!(!pace.begin(start + WAIT - SECOND, SECOND));
         assert_eq!(pace.next(SECOND), start + WAIT);
         assert!(pace.begin(start + WAIT, SECOND));
@@ -187,7 +195,7 @@ mod tests {
     #[test]
     fn tokens_come_back_one_a_period_up_to_three() {
         let start = now();
-        let mut pace = Pace::new(start, WAIT);
+        let mut pace = Pace::new(1, start, WAIT);
         for _ in 0..3 {
             pace.requested = true;
             assert!(pace.begin(start, SECOND));

@@ -16,10 +16,6 @@ use crate::sync::{Arc, Weak};
 /// `TopicPublishInfo` with `ThreadLocalIndex`
 #[derive(Debug, Clone)]
 pub(crate) struct TopicPublishInfo {
-    /// Whether the topic has an order configuration.
-    pub(crate) order_topic: bool,
-    /// Whether a route was found, even one without writeable queues.
-    pub(crate) have_route: bool,
     queues: Arc<[MessageQueue]>,
     snapshot: Arc<SnapshotId>,
 }
@@ -33,37 +29,22 @@ pub(crate) type QueueFilter<'a> = &'a dyn Fn(&MessageQueue) -> bool;
 
 impl TopicPublishInfo {
     /// The snapshot of a route.
-    pub(crate) fn new(queues: impl Into<Arc<[MessageQueue]>>, order_topic: bool) -> Self {
-        Self::with_route(queues, order_topic, true)
-    }
-
-    /// The snapshot of a topic of which nothing is known yet.
-    pub(crate) fn unknown() -> Self {
-        Self::with_route([], false, false)
-    }
-
-    fn with_route(
-        queues: impl Into<Arc<[MessageQueue]>>,
-        order_topic: bool,
-        have_route: bool,
-    ) -> Self {
+    pub(crate) fn new(queues: impl Into<Arc<[MessageQueue]>>) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         Self {
-            order_topic,
-            have_route,
             queues: queues.into(),
             snapshot: Arc::new(SnapshotId(NEXT.fetch_add(1, Ordering::Relaxed))),
         }
     }
 
+    /// The snapshot of a topic of which nothing is known yet.
+    pub(crate) fn unknown() -> Self {
+        Self::new([])
+    }
+
     /// Whether there is a queue to send to.
     pub(crate) fn ok(&self) -> bool {
         !self.queues.is_empty()
-    }
-
-    /// The queues in the order in which they are gone round.
-    pub(crate) fn queues(&self) -> &[MessageQueue] {
-        &self.queues
     }
 
     /// The next queue, on another broker than `last_broker_name` if there is any; `None` if there
@@ -91,16 +72,6 @@ impl TopicPublishInfo {
             .filter_map(|_| self.queues.get(self.next_index() as usize % indexes))
             .find(|mq| filters.iter().all(|accepts| accepts(mq)))
             .cloned()
-    }
-
-    /// Lets this thread go on from a random queue.
-    pub(crate) fn reset_index(&self) {
-        self.set_index(random() & POSITIVE_MASK);
-    }
-
-    fn set_index(&self, index: u32) {
-        // A thread whose locals are gone chooses at random anyway.
-        let _ = INDEXES.try_with(|indexes| *indexes.borrow_mut().of(&self.snapshot) = index);
     }
 
     fn next_index(&self) -> u32 {
@@ -165,12 +136,18 @@ mod tests {
     use super::*;
     use crate::sync::{Deadline, thread};
 
+    impl TopicPublishInfo {
+        fn set_index(&self, index: u32) {
+            INDEXES.with(|indexes| *indexes.borrow_mut().of(&self.snapshot) = index);
+        }
+    }
+
     fn info(brokers: &[(&str, i32)]) -> TopicPublishInfo {
         let queues: Vec<MessageQueue> = brokers
             .iter()
             .flat_map(|(broker, count)| (0..*count).map(|id| MessageQueue::new("t", *broker, id)))
             .collect();
-        TopicPublishInfo::new(queues, false)
+        TopicPublishInfo::new(queues)
     }
 
     fn choose(info: &TopicPublishInfo, last_broker: Option<&str>) -> String {
@@ -181,8 +158,7 @@ mod tests {
     #[test]
     fn without_queues_there_is_no_choice() {
         let unknown = TopicPublishInfo::unknown();
-        assert!(!unknown.ok() && !unknown.have_route);
-        assert!(TopicPublishInfo::new([], true).have_route);
+        assert!(!unknown.ok());
         assert_eq!(unknown.select_one_message_queue(None), None);
         assert_eq!(unknown.select_one_message_queue(Some("a")), None);
         assert_eq!(unknown.select_filtered(&[]), None);
@@ -239,7 +215,6 @@ mod tests {
         assert_eq!(choose(&info, None), "a0", "0x80000000 without its sign");
         info.set_index(u32::MAX);
         assert_eq!(choose(&info, None), "a0");
-        info.reset_index();
         assert!(info.next_index() <= POSITIVE_MASK);
     }
 

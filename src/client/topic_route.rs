@@ -140,8 +140,8 @@ impl TopicRoutes {
                 .lock()
                 .insert(topic.to_owned(), Arc::new(endpoints));
         }
-        let (publish_queues, order_topic) = publish_queues(topic, &fetched);
-        let info = Arc::new(TopicPublishInfo::new(publish_queues, order_topic));
+        let (publish_queues, _) = publish_queues(topic, &fetched);
+        let info = Arc::new(TopicPublishInfo::new(publish_queues));
         for (_, producer) in producers {
             producer.update_topic_publish_info(topic, &info);
         }
@@ -154,7 +154,8 @@ impl TopicRoutes {
             .insert(topic.to_owned(), Arc::new(fetched));
     }
 
-    /// Drops brokers that no route names any more (Java `MQClientInstance#cleanOfflineBroker`).
+    /// Drops brokers that no route names any more (Java `MQClientInstance#cleanOfflineBroker`), and
+    /// their connections, which Java leaves to their idle time.
     pub(crate) fn clean_offline_broker(&self) {
         let routes: Vec<_> = self.table.lock().values().cloned().collect();
         let live: BTreeSet<String> = routes
@@ -168,6 +169,7 @@ impl TopicRoutes {
                 gone.broker_addr,
                 gone.broker_name
             );
+            self.api.remoting().release(&gone.broker_addr);
         }
     }
 

@@ -13,7 +13,7 @@ use super::listener::{
 };
 use super::process_queue::ProcessQueue;
 use crate::client_config::Namespace;
-use crate::service::{PoolReport, ThreadPool};
+use crate::service::{PoolReport, RejectedReason, Task, ThreadPool};
 use crate::sync::{Arc, Deadline, Mutex, Weak, system_time_millis};
 
 /// How long a message waits that could not be given back to its broker.
@@ -68,16 +68,39 @@ impl ConsumeMessageConcurrentlyService {
                 process_queue: Arc::clone(process_queue),
                 messages: std::mem::replace(&mut messages, rest),
             };
-            if self.pool.execute(move || request.run()).is_err() {
-                log::debug!("{mq}: messages came after the end of the consumer");
-                return;
-            }
+            self.execute(consumer, Box::new(move || request.run()));
         }
     }
 
     /// Takes no more messages.
     pub(super) fn refuse_messages(&self) {
         self.pool.refuse_tasks();
+    }
+
+    /// Without a thread to be had, a task is tried again later (as in Java).
+    fn execute(&self, consumer: &Arc<DefaultMQPushConsumerImpl>, task: Task) {
+        let Err(rejected) = self.pool.execute(task) else {
+            return;
+        };
+        if let RejectedReason::ShutDown = rejected.reason {
+            return log::debug!("messages came after the end of the consumer");
+        }
+        log::warn!(
+            "messages wait for {} s: {}",
+            LOCAL_RETRY.as_secs(),
+            rejected.reason
+        );
+        let weak = Arc::downgrade(consumer);
+        consumer.later(LOCAL_RETRY, move || {
+            if let Some(consumer) = weak.upgrade() {
+                consumer.consume_service().execute(&consumer, rejected.task);
+            }
+        });
+    }
+
+    /// Changes the number of threads that call the listener.
+    pub(super) fn set_threads(&self, threads: usize) {
+        self.pool.set_size(threads);
     }
 
     /// Lets the listener finish what it has, until the deadline.
@@ -114,8 +137,7 @@ impl ConsumeRequest {
         };
         let namespace = &consumer.config.namespace;
         self.show_original_topic(&service.retry_topic, namespace);
-        self.process_queue
-            .consume_started(self.messages.iter().map(|m| m.queue_offset()));
+        self.process_queue.consume_started(&self.messages);
         let mut context = ConsumeConcurrentlyContext::new(namespace.unwrap_queue(&self.mq));
         let called = catch_unwind(AssertUnwindSafe(|| {
             listener.consume_message(&self.messages, &mut context)
@@ -127,6 +149,15 @@ impl ConsumeRequest {
             );
             ConsumeConcurrentlyStatus::ReconsumeLater
         });
+        if self.process_queue.is_dropped() {
+            // Another member has the queue and receives them; giving them back as well would
+            // deliver them twice.
+            log::info!(
+                "{}: given up meanwhile, the listener's result is ignored",
+                self.mq
+            );
+            return;
+        }
         self.process_consume_result(&consumer, status, &context);
     }
 

@@ -164,6 +164,19 @@ impl DefaultMQPushConsumer {
         self.guard.inner.update_name_server_address_list(list)
     }
 
+    /// Changes how many threads call the listener, also while it runs: more start when there is
+    /// work for them, and those too many end after the call they are in. Java `updateCorePoolSize`.
+    ///
+    /// # Errors
+    /// [`InvalidConfig`](crate::Error::InvalidConfig) outside of 1..=1000.
+    pub fn update_core_pool_size(&self, threads: usize) -> Result<()> {
+        let mut problems = Vec::new();
+        check_range(("consume_threads", threads as u64, 1, 1000), &mut problems);
+        client_config::reject(problems)?;
+        self.guard.inner.consume_service().set_threads(threads);
+        Ok(())
+    }
+
     /// Where the consumer is in its life.
     pub fn service_state(&self) -> ServiceState {
         self.guard.inner.state()
@@ -190,6 +203,7 @@ pub struct DefaultMQPushConsumerBuilder {
     manager: MQClientManager,
     config: PushConsumerConfig,
     listener: Option<Arc<dyn MessageListenerConcurrently>>,
+    message_queue_listener: Option<Arc<dyn MessageQueueListener>>,
     problems: Vec<String>,
 }
 
@@ -219,9 +233,10 @@ impl DefaultMQPushConsumerBuilder {
                 pull_time_delay_when_exception: Duration::from_secs(1),
                 max_reconsume_times: None,
                 hand_over_grace: Duration::from_millis(100),
-                message_queue_listener: None,
+                consume_timeout: Duration::from_secs(15 * 60),
             },
             listener: None,
+            message_queue_listener: None,
             problems: Vec::new(),
         }
     }
@@ -264,7 +279,7 @@ impl DefaultMQPushConsumerBuilder {
     /// What is called when the own queues of a topic change. Default: nothing; Java
     /// `setMessageQueueListener`.
     pub fn message_queue_listener(mut self, listener: impl MessageQueueListener + 'static) -> Self {
-        self.config.message_queue_listener = Some(Arc::new(listener));
+        self.message_queue_listener = Some(Arc::new(listener));
         self
     }
 
@@ -358,6 +373,15 @@ impl DefaultMQPushConsumerBuilder {
         self
     }
 
+    /// How long the listener may have a message before it is given back to its broker, and delivered
+    /// again, as if it had failed; this is looked at as often. The listener is not interrupted, and
+    /// its result does not count for that message any more. Default 15 min, at least 1 ms; Java
+    /// `consumeTimeout`, in minutes.
+    pub fn consume_timeout(mut self, timeout: Duration) -> Self {
+        self.config.consume_timeout = timeout;
+        self
+    }
+
     /// How long a queue that another member may have had is left alone before its offset is asked
     /// for, so that the member can save it. Default 100 ms. In Java a queue's first pull is delayed
     /// by 500 ms instead.
@@ -381,8 +405,13 @@ impl DefaultMQPushConsumerBuilder {
             return Err(Error::InvalidConfig { problems });
         };
         client_config::reject(problems)?;
-        let inner =
-            DefaultMQPushConsumerImpl::new(self.config, self.client_config, self.manager, listener);
+        let inner = DefaultMQPushConsumerImpl::new(
+            self.config,
+            self.client_config,
+            self.manager,
+            listener,
+            self.message_queue_listener,
+        );
         Ok(DefaultMQPushConsumer {
             guard: Arc::new(Guard {
                 inner: Arc::new(inner),
@@ -412,6 +441,12 @@ impl PushConsumerConfig {
         }
         if self.subscriptions.is_empty() {
             problems.push("no topic is subscribed".to_owned());
+        }
+        if self.consume_timeout < Duration::from_millis(1) {
+            problems.push(format!(
+                "consume_timeout is {:?}, the least is 1 ms",
+                self.consume_timeout
+            ));
         }
         let ranges: [(&str, u64, u64, u64); 7] = [
             ("consume_threads", self.consume_threads as u64, 1, 1000),
@@ -452,11 +487,15 @@ impl PushConsumerConfig {
                 65_535,
             ),
         ];
-        for (name, value, least, most) in ranges {
-            if !(least..=most).contains(&value) {
-                problems.push(format!("{name} is {value}, the range is {least}..={most}"));
-            }
+        for range in ranges {
+            check_range(range, problems);
         }
+    }
+}
+
+fn check_range((name, value, least, most): (&str, u64, u64, u64), problems: &mut Vec<String>) {
+    if !(least..=most).contains(&value) {
+        problems.push(format!("{name} is {value}, the range is {least}..={most}"));
     }
 }
 

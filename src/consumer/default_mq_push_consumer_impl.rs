@@ -14,8 +14,8 @@ use rocketmq_protocol::{
 
 use super::consume_message_concurrently_service::ConsumeMessageConcurrentlyService;
 use super::listener::{MessageListenerConcurrently, MessageQueueListener};
-use super::offset_store::{RemoteBrokerOffsetStore, Update, broker_of};
-use super::process_queue::ProcessQueue;
+use super::offset_store::{RemoteBrokerOffsetStore, broker_of};
+use super::process_queue::{MessageInHands, ProcessQueue};
 use super::pull_api_wrapper::process_pull_result;
 use super::pull_request::PullRequest;
 use super::rebalance_push_impl::RebalancePushImpl;
@@ -28,7 +28,7 @@ use crate::client_config::{ClientConfig, Namespace};
 use crate::error::{Error, Result, client_error_code};
 use crate::producer::send_kernel::{Prepared, SendSettings, send_kernel};
 use crate::rebalance::{AllocateMessageQueueStrategy, RebalanceImpl};
-use crate::service::{AtomicServiceState, ServiceState};
+use crate::service::{AtomicServiceState, ServiceState, TaskHandle};
 use crate::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use crate::sync::{Arc, Deadline, Mutex, Weak, system_time_millis};
 
@@ -45,6 +45,11 @@ const CONSUMER_TIMEOUT_WHEN_SUSPEND: Duration = Duration::from_secs(30);
 const OFFSET_TIMEOUT: Duration = Duration::from_secs(5);
 /// Java's timeout of giving a message back.
 const SEND_BACK_TIMEOUT: Duration = Duration::from_secs(5);
+/// The most messages of a queue that are given back at a time because the listener does not return
+/// them (as in Java).
+const EXPIRED_AT_A_TIME: usize = 16;
+/// The delay level of such a message: 10 s (as in Java).
+const EXPIRED_DELAY_LEVEL: i32 = 3;
 /// How long a start that a shutdown overtook waits for the threads it started.
 const UNDO_TIMEOUT: Duration = Duration::from_secs(1);
 const MEBIBYTE: u64 = 1024 * 1024;
@@ -71,7 +76,7 @@ pub(super) struct PushConsumerConfig {
     pub(super) pull_time_delay_when_exception: Duration,
     pub(super) max_reconsume_times: Option<i32>,
     pub(super) hand_over_grace: Duration,
-    pub(super) message_queue_listener: Option<Arc<dyn MessageQueueListener>>,
+    pub(super) consume_timeout: Duration,
 }
 
 /// How often a message is tried before it goes to the dead-letter queue, unless set otherwise.
@@ -92,6 +97,10 @@ pub(super) struct DefaultMQPushConsumerImpl {
     rebalance: RebalanceImpl<ProcessQueue>,
     offsets: RemoteBrokerOffsetStore,
     consume_service: ConsumeMessageConcurrentlyService,
+    /// Taken out at the end, like the listener of messages.
+    message_queue_listener: Mutex<Option<Arc<dyn MessageQueueListener>>>,
+    /// Looks for messages that the listener does not return.
+    expiry_check: Mutex<Option<TaskHandle>>,
     pub(super) termination: Arc<Termination>,
 }
 
@@ -101,6 +110,7 @@ impl DefaultMQPushConsumerImpl {
         client_config: ClientConfig,
         manager: MQClientManager,
         listener: Arc<dyn MessageListenerConcurrently>,
+        message_queue_listener: Option<Arc<dyn MessageQueueListener>>,
     ) -> Self {
         let group = config.consumer_group.clone();
         // Members share the group's retry topic; one that did not read it would leave the retries
@@ -129,6 +139,8 @@ impl DefaultMQPushConsumerImpl {
             membership: Mutex::new(None),
             ready: AtomicBool::new(false),
             heartbeat_sub_version: AtomicI64::new(0),
+            message_queue_listener: Mutex::new(message_queue_listener),
+            expiry_check: Mutex::new(None),
             termination: Termination::new(),
         }
     }
@@ -211,6 +223,16 @@ impl DefaultMQPushConsumerImpl {
             return Err(self.wrong_state("starting", state));
         }
         // A shutdown that comes from here on waits for the lock, and finds what there is to end.
+        let period = self.config.consume_timeout;
+        let of_timer = Weak::clone(&weak);
+        let check = instance
+            .timer()
+            .schedule_at_fixed_rate(period, period, move || {
+                if let Some(consumer) = of_timer.upgrade() {
+                    consumer.give_expired_back();
+                }
+            });
+        *self.expiry_check.lock() = Some(check);
         instance.register_consumer(self.group(), weak);
         *place = Some(membership);
         drop(place);
@@ -235,7 +257,14 @@ impl DefaultMQPushConsumerImpl {
         let deadline = Deadline::after(instance.api_timeout());
         match instance.update_topic_route_info(topic, RouteOf::Topic, deadline) {
             Ok(true) => {}
-            Ok(false) => log::info!("group {}: topic {topic} has no route yet", self.group()),
+            Ok(false) if topic == mix_all::retry_topic(self.group()) => {
+                log::info!("group {}: topic {topic} has no route yet", self.group());
+            }
+            Ok(false) => log::warn!(
+                "group {}: the name server does not know topic {topic}; it is asked again, is the \
+                 name right?",
+                self.group()
+            ),
             Err(error) => log::warn!("group {}: route of {topic}: {error}", self.group()),
         }
     }
@@ -263,21 +292,23 @@ impl DefaultMQPushConsumerImpl {
         };
         if let Some(membership) = membership {
             let instance = membership.instance();
+            if let Some(check) = self.expiry_check.lock().take() {
+                check.cancel();
+            }
             let queues = self.rebalance.close();
-            let owned: Vec<MessageQueue> = queues.iter().map(|(mq, _)| mq.clone()).collect();
-            report.offsets_saved = self
-                .offsets
-                .persist_all_and_wait(instance, &owned, deadline);
+            report.offsets_saved = self.offsets.persist_all_and_wait(instance, deadline);
             if before == ServiceState::Running {
                 instance.unregister_consumer(self.group(), deadline);
             }
             for (mq, queue) in queues {
-                self.offsets.table.take_for_drop(&mq, &queue);
+                self.offsets.drop_queue(&mq, &queue);
                 queue.clear();
             }
             report.threads_joined &= membership.leave(deadline);
         }
         self.consume_service.release_listener();
+        let listener = self.message_queue_listener.lock().take();
+        drop(listener);
         report
     }
 
@@ -311,18 +342,18 @@ impl DefaultMQPushConsumerImpl {
         }
     }
 
-    /// Drops a queue and saves how far it came, in one step and with no commit after it.
-    pub(super) fn give_up(&self, mq: &MessageQueue, queue: &ProcessQueue) {
-        let offset = self.offsets.table.take_for_drop(mq, queue);
-        if let (Some(offset), Some(instance)) = (offset, self.instance()) {
-            self.offsets.persist_oneway(&instance, mq, offset);
-        }
+    /// Drops a queue and saves how far it came, in one step and with no commit after it. `false`
+    /// when the consumer is ending, which saves and drops all that is in the table.
+    pub(super) fn give_up(&self, mq: &MessageQueue, queue: &ProcessQueue) -> bool {
+        let Some(instance) = self.instance() else {
+            return false;
+        };
+        self.offsets.drop_and_persist(&instance, mq, queue);
+        true
     }
 
     pub(super) fn commit(&self, mq: &MessageQueue, offset: i64, queue: &ProcessQueue) {
-        self.offsets
-            .table
-            .update_if_owned(mq, offset, queue, Update::IncreaseOnly);
+        self.offsets.update_if_owned(mq, offset, queue);
     }
 
     pub(super) fn message_queue_changed(
@@ -336,7 +367,8 @@ impl DefaultMQPushConsumerImpl {
         if let Some(instance) = self.instance() {
             instance.heartbeat_soon();
         }
-        if let Some(listener) = &self.config.message_queue_listener {
+        let listener = self.message_queue_listener.lock().clone();
+        if let Some(listener) = listener {
             let namespace = &self.config.namespace;
             let unwrapped = |queues: &[MessageQueue]| -> Vec<MessageQueue> {
                 queues.iter().map(|mq| namespace.unwrap_queue(mq)).collect()
@@ -385,34 +417,39 @@ impl DefaultMQPushConsumerImpl {
             instance.refresh_routes_soon();
             return self.again(request, self.config.pull_time_delay_when_exception);
         };
-        let header = self.pull_header(&request.mq, offset, subscription, &broker);
-        let deadline = Deadline::after(CONSUMER_TIMEOUT_WHEN_SUSPEND);
+        let mq = request.mq.clone();
         let weak = Arc::downgrade(self);
-        instance
-            .api()
-            .pull_message_async(&broker.broker_addr, &header, deadline, move |outcome| {
-                let Some(consumer) = weak.upgrade() else {
-                    return;
-                };
-                match outcome {
-                    Ok(reply) => {
-                        request.suggested_broker_id = reply.header.suggest_which_broker_id;
-                        request.next_offset = Some(reply.header.next_begin_offset);
-                        consumer.on_pull_reply(request, reply);
-                    }
-                    Err(error) => consumer.on_pull_error(request, &error),
+        let on_outcome = move |outcome: Result<PullReply>| {
+            let Some(consumer) = weak.upgrade() else {
+                return;
+            };
+            match outcome {
+                Ok(reply) => {
+                    request.suggested_broker_id = reply.header.suggest_which_broker_id;
+                    request.next_offset = Some(reply.header.next_begin_offset);
+                    consumer.on_pull_reply(request, offset, reply);
                 }
-            });
+                Err(error) => consumer.on_pull_error(request, &error),
+            }
+        };
+        // The pull tells the broker how far the group has come.
+        self.offsets.send_with_offset(&mq, |committed| {
+            let header = self.pull_header((&mq, offset), committed, subscription, &broker);
+            let deadline = Deadline::after(CONSUMER_TIMEOUT_WHEN_SUSPEND);
+            instance
+                .api()
+                .pull_message_async(&broker.broker_addr, &header, deadline, on_outcome);
+        });
     }
 
     fn pull_header(
         &self,
-        mq: &MessageQueue,
-        offset: i64,
+        (mq, offset): (&MessageQueue, i64),
+        committed: Option<i64>,
         subscription: &SubscriptionData,
         broker: &FindBrokerResult,
     ) -> PullMessageRequestHeader {
-        let committed = self.offsets.table.read(mq).filter(|offset| *offset > 0);
+        let committed = committed.filter(|offset| *offset > 0);
         let mut flags = sys_flag::PULL_SUSPEND;
         if committed.is_some() && !broker.slave {
             flags |= sys_flag::PULL_COMMIT_OFFSET;
@@ -442,9 +479,9 @@ impl DefaultMQPushConsumerImpl {
             || cached.span() > self.config.consume_concurrently_max_span
     }
 
-    fn on_pull_reply(self: &Arc<Self>, request: Box<PullRequest>, reply: PullReply) {
+    fn on_pull_reply(self: &Arc<Self>, request: Box<PullRequest>, offset: i64, reply: PullReply) {
         match reply.code {
-            response_code::SUCCESS => self.on_found(request, reply),
+            response_code::SUCCESS => self.on_found(request, offset, reply),
             response_code::PULL_OFFSET_MOVED => self.on_offset_illegal(&request),
             _ => {
                 // Nothing is there, or nothing that matches: what was passed over is done, unless
@@ -458,11 +495,12 @@ impl DefaultMQPushConsumerImpl {
         }
     }
 
-    fn on_found(self: &Arc<Self>, request: Box<PullRequest>, reply: PullReply) {
+    fn on_found(self: &Arc<Self>, mut request: Box<PullRequest>, offset: i64, reply: PullReply) {
         let Some(subscription) = self.config.subscriptions.get(request.mq.topic()) else {
             return;
         };
-        let pulled = process_pull_result(&request.mq, subscription, reply);
+        let pulled = process_pull_result(&request.mq, offset, subscription, reply);
+        request.next_offset = Some(pulled.next_offset);
         if pulled.messages.is_empty() {
             return self.again(request, Duration::ZERO);
         }
@@ -513,16 +551,24 @@ impl DefaultMQPushConsumerImpl {
             "group {}: the offset of {mq} was moved to {offset}",
             self.group()
         );
-        self.offsets.table.take_for_drop(mq, queue);
         let deadline = Deadline::after(OFFSET_TIMEOUT);
-        if let Err(error) = self.offsets.persist(&instance, mq, offset, deadline) {
-            log::warn!(
-                "group {}: offset {offset} of {mq} is not saved: {error}",
-                self.group()
-            );
-        }
-        self.rebalance.remove(mq, queue);
-        instance.rebalance_soon(self.group());
+        let weak = Arc::downgrade(self);
+        let (of, dropped) = (mq.clone(), Arc::clone(queue));
+        let stored = move |outcome: Result<()>| {
+            let Some(consumer) = weak.upgrade() else {
+                return;
+            };
+            if let Err(error) = outcome {
+                let group = consumer.group();
+                log::warn!("group {group}: offset {offset} of {of} is not saved: {error}");
+            }
+            consumer.rebalance.remove(&of, &dropped);
+            if let Some(instance) = consumer.instance() {
+                instance.rebalance_soon(consumer.group());
+            }
+        };
+        self.offsets
+            .drop_and_reset(&instance, mq, queue, (offset, deadline), stored);
     }
 
     /// Finds out where to start (Java `RebalancePushImpl#computePullFromWhere`). Until the broker
@@ -574,8 +620,41 @@ impl DefaultMQPushConsumerImpl {
             addr: &addr,
             mq: &mq,
         };
+        match self.config.consume_from_where {
+            ConsumeFromWhere::ConsumeFromFirstOffset => self.start_at(request, 0),
+            ConsumeFromWhere::ConsumeFromTimestamp if !is_retry => {
+                let timestamp = self.config.consume_timestamp;
+                let found = self.start_where_found(request);
+                instance
+                    .api()
+                    .search_offset_async(at, timestamp, deadline, found);
+            }
+            ConsumeFromWhere::ConsumeFromTimestamp => {
+                let found = self.start_where_found(request);
+                instance.api().max_offset_async(at, deadline, found);
+            }
+            _ if is_retry => self.start_at(request, 0),
+            _ => {
+                let weak = Arc::downgrade(self);
+                instance.api().max_offset_async(at, deadline, move |end| {
+                    let Some(consumer) = weak.upgrade() else {
+                        return;
+                    };
+                    match end {
+                        Ok(end) if end > 0 => consumer.start_at_the_end(request, end),
+                        end => (consumer.start_where_found(request))(end),
+                    }
+                });
+            }
+        }
+    }
+
+    fn start_where_found(
+        self: &Arc<Self>,
+        request: Box<PullRequest>,
+    ) -> impl FnOnce(Result<i64>) + Send + use<> {
         let weak = Arc::downgrade(self);
-        let found = move |outcome: Result<i64>| {
+        move |outcome| {
             let Some(consumer) = weak.upgrade() else {
                 return;
             };
@@ -583,21 +662,34 @@ impl DefaultMQPushConsumerImpl {
                 Ok(offset) => consumer.start_at(request, offset),
                 Err(error) => consumer.on_pull_error(request, &error),
             }
-        };
-        match self.config.consume_from_where {
-            ConsumeFromWhere::ConsumeFromFirstOffset => found(Ok(0)),
-            ConsumeFromWhere::ConsumeFromTimestamp if !is_retry => {
-                let timestamp = self.config.consume_timestamp;
-                instance
-                    .api()
-                    .search_offset_async(at, timestamp, deadline, found);
-            }
-            ConsumeFromWhere::ConsumeFromTimestamp => {
-                instance.api().max_offset_async(at, deadline, found);
-            }
-            _ if is_retry => found(Ok(0)),
-            _ => instance.api().max_offset_async(at, deadline, found),
         }
+    }
+
+    /// A message may have come between the two questions, for the group's offset and for the end. So
+    /// the first one is asked again: of a queue that was empty a moment ago the broker now says 0,
+    /// and of an old one again that it knows nothing, and then the end it is. (Java does not ask
+    /// again, and passes such a message over.)
+    fn start_at_the_end(self: &Arc<Self>, request: Box<PullRequest>, end: i64) {
+        let Some(instance) = self.instance() else {
+            return;
+        };
+        let weak = Arc::downgrade(self);
+        let mq = request.mq.clone();
+        let deadline = Deadline::after(OFFSET_TIMEOUT);
+        self.offsets
+            .read_from_store(&instance, &mq, deadline, move |outcome| {
+                let Some(consumer) = weak.upgrade() else {
+                    return;
+                };
+                match outcome {
+                    Ok(offset) if offset >= 0 => consumer.start_at(request, offset),
+                    Ok(_) | Err(Error::OffsetNotFound { .. }) => {
+                        log::info!("group {}: no offset yet", consumer.group());
+                        consumer.start_at(request, end);
+                    }
+                    Err(error) => consumer.on_pull_error(request, &error),
+                }
+            });
     }
 
     /// Gives a message back to its broker for a later try (Java
@@ -612,14 +704,33 @@ impl DefaultMQPushConsumerImpl {
             return Err(self.wrong_state("giving a message back with", self.state.get()));
         };
         if mq.broker_name().starts_with(MOCK_BROKER_PREFIX) {
-            return self.send_message_back_as_normal_message(&instance, message);
+            self.send_message_back_as_normal_message(&instance, message)?;
+            self.find_retries(&instance);
+            return Ok(());
         }
-        let header = ConsumerSendMsgBackRequestHeader {
-            offset: message.commit_log_offset(),
+        let header = self.send_back_header(&message.into(), delay_level, mq);
+        let addr = broker_of(&instance, mq)?;
+        instance.api().consumer_send_message_back(
+            &addr,
+            &header,
+            Deadline::after(SEND_BACK_TIMEOUT),
+        )?;
+        self.find_retries(&instance);
+        Ok(())
+    }
+
+    fn send_back_header(
+        &self,
+        message: &MessageInHands,
+        delay_level: i32,
+        mq: &MessageQueue,
+    ) -> ConsumerSendMsgBackRequestHeader {
+        ConsumerSendMsgBackRequestHeader {
+            offset: message.commit_log_offset,
             group: self.group().to_owned(),
             delay_level,
-            origin_msg_id: Some(message.msg_id().to_owned()),
-            origin_topic: Some(self.config.namespace.wrap(message.topic()).into_owned()),
+            origin_msg_id: Some(message.msg_id.clone()),
+            origin_topic: Some(self.config.namespace.wrap(&message.topic).into_owned()),
             unit_mode: Some(false),
             max_reconsume_times: Some(
                 self.config
@@ -627,19 +738,77 @@ impl DefaultMQPushConsumerImpl {
                     .unwrap_or(DEFAULT_MAX_RECONSUME_TIMES),
             ),
             broker_name: Some(mq.broker_name().to_owned()),
-        };
-        let addr = broker_of(&instance, mq)?;
-        instance.api().consumer_send_message_back(
-            &addr,
-            &header,
-            Deadline::after(SEND_BACK_TIMEOUT),
-        )?;
+        }
+    }
+
+    fn find_retries(&self, instance: &MQClientInstance) {
         let retry_topic = mix_all::retry_topic(self.group());
         if self.rebalance.topic_queues(&retry_topic).is_none() {
             // Otherwise a new group would find its retries only with the next route refresh.
             instance.refresh_routes_soon();
         }
-        Ok(())
+    }
+
+    /// Gives messages back that the listener has had for longer than `consume_timeout`, so that
+    /// they do not hold their queue's offset back for ever (Java
+    /// `ProcessQueue#cleanExpiredMsg`). Runs on the timer: it waits for nothing.
+    fn give_expired_back(self: &Arc<Self>) {
+        for (mq, queue) in self.rebalance.process_queues() {
+            if mq.broker_name().starts_with(MOCK_BROKER_PREFIX) {
+                // What is known of the message is its place in a log, and the broker that holds the
+                // queue now may have another message there.
+                continue;
+            }
+            self.give_first_expired_back(mq, queue, EXPIRED_AT_A_TIME);
+        }
+    }
+
+    /// One message after the other, each once the broker has the one before.
+    fn give_first_expired_back(
+        self: &Arc<Self>,
+        mq: MessageQueue,
+        queue: Arc<ProcessQueue>,
+        left: usize,
+    ) {
+        let (false, false, Some(instance)) = (left == 0, queue.is_dropped(), self.instance())
+        else {
+            return;
+        };
+        let Some(message) = queue.first_expired(self.config.consume_timeout) else {
+            return;
+        };
+        let offset = message.queue_offset;
+        let addr = match broker_of(&instance, &mq) {
+            Ok(addr) => addr,
+            Err(error) => return log::warn!("{mq}: the message at {offset} stays: {error}"),
+        };
+        let header = self.send_back_header(&message, EXPIRED_DELAY_LEVEL, &mq);
+        let weak = Arc::downgrade(self);
+        let given_back = move |outcome: Result<()>| {
+            let Some(consumer) = weak.upgrade() else {
+                return;
+            };
+            if let Err(error) = outcome {
+                return log::warn!("{mq}: the message at {offset} stays: {error}");
+            }
+            log::warn!(
+                "{mq}: the listener has had message {} at offset {offset} for more than {:?}; it \
+                 was given back",
+                message.msg_id,
+                consumer.config.consume_timeout
+            );
+            if let Some(next) = queue.remove_if_first(offset) {
+                consumer.commit(&mq, next, &queue);
+            }
+            if let Some(instance) = consumer.instance() {
+                consumer.find_retries(&instance);
+            }
+            consumer.give_first_expired_back(mq, queue, left - 1);
+        };
+        let deadline = Deadline::after(SEND_BACK_TIMEOUT);
+        instance
+            .api()
+            .consumer_send_message_back_async(&addr, &header, deadline, given_back);
     }
 }
 
@@ -657,7 +826,7 @@ impl DefaultMQPushConsumerImpl {
         if instance.routes().publish_queues(&retry_topic).is_empty() {
             instance.update_topic_route_info(&retry_topic, RouteOf::Topic, deadline)?;
         }
-        let info = TopicPublishInfo::new(instance.routes().publish_queues(&retry_topic), false);
+        let info = TopicPublishInfo::new(instance.routes().publish_queues(&retry_topic));
         let mq = info.select_one_message_queue(None).ok_or_else(|| {
             Error::client(
                 client_error_code::NOT_FOUND_TOPIC_EXCEPTION,
@@ -767,7 +936,7 @@ impl MQConsumerInner for DefaultMQPushConsumerImpl {
 
     fn persist_consumer_offset(&self) {
         if let (true, Some(instance)) = (self.state.is_running(), self.instance()) {
-            self.offsets.persist_all(&instance, &self.owned_queues());
+            self.offsets.persist_all(&instance);
         }
     }
 }

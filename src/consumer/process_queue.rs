@@ -41,14 +41,14 @@ struct State {
     body_bytes: u64,
     retained_bytes: u64,
     last_pull: Instant,
-    last_consume: Instant,
 }
 
 #[derive(Debug)]
 struct Entry {
     body_bytes: u64,
     batch: u64,
-    consume_started: Option<Instant>,
+    /// Since when the listener has it, if it does.
+    in_hands: Option<(Instant, MessageInHands)>,
 }
 
 #[derive(Debug)]
@@ -62,6 +62,26 @@ struct Batch {
 pub(crate) struct CachedMessage {
     pub(crate) queue_offset: i64,
     pub(crate) body_bytes: u64,
+}
+
+/// What is needed to give a message back that the listener does not return.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct MessageInHands {
+    pub(crate) queue_offset: i64,
+    pub(crate) commit_log_offset: i64,
+    pub(crate) msg_id: String,
+    pub(crate) topic: String,
+}
+
+impl From<&MessageExt> for MessageInHands {
+    fn from(message: &MessageExt) -> Self {
+        Self {
+            queue_offset: message.queue_offset(),
+            commit_log_offset: message.commit_log_offset(),
+            msg_id: message.msg_id().to_owned(),
+            topic: message.topic().to_owned(),
+        }
+    }
 }
 
 impl From<&MessageExt> for CachedMessage {
@@ -98,7 +118,7 @@ impl CachedAmount {
 pub(crate) struct Dropped;
 
 impl ProcessQueue {
-    /// An empty queue that counts as just pulled and just consumed.
+    /// An empty queue that counts as just pulled.
     pub(crate) fn new(clock: Clock) -> Self {
         let now = clock.now();
         Self {
@@ -112,7 +132,6 @@ impl ProcessQueue {
                 body_bytes: 0,
                 retained_bytes: 0,
                 last_pull: now,
-                last_consume: now,
             }),
         }
     }
@@ -156,7 +175,7 @@ impl ProcessQueue {
             place.insert(Entry {
                 body_bytes: message.body_bytes,
                 batch,
-                consume_started: None,
+                in_hands: None,
             });
             state.queue_offset_max = message.queue_offset;
             state.body_bytes += message.body_bytes;
@@ -178,17 +197,25 @@ impl ProcessQueue {
     ///
     /// Offsets that are not there are passed over.
     pub(crate) fn remove_messages(&self, offsets: impl IntoIterator<Item = i64>) -> Option<i64> {
-        let now = self.clock.now();
         let mut state = self.state.lock();
-        state.last_consume = now;
         if state.entries.is_empty() {
             return None;
         }
         for offset in offsets {
             state.remove(offset);
         }
-        let first_left = state.entries.first_key_value().map(|(offset, _)| *offset);
-        first_left.or_else(|| state.queue_offset_max.checked_add(1))
+        state.offset_to_commit()
+    }
+
+    /// Takes the smallest message out if it is this one, and returns the offset to commit then.
+    pub(crate) fn remove_if_first(&self, offset: i64) -> Option<i64> {
+        let mut state = self.state.lock();
+        let (first, _) = state.entries.first_key_value()?;
+        if *first != offset {
+            return None;
+        }
+        state.remove(offset);
+        state.offset_to_commit()
     }
 
     /// Whether the message at this offset is still in work.
@@ -197,24 +224,29 @@ impl ProcessQueue {
     }
 
     /// Notes that the listener is called with these messages now.
-    pub(crate) fn consume_started(&self, offsets: impl IntoIterator<Item = i64>) {
+    pub(crate) fn consume_started(
+        &self,
+        messages: impl IntoIterator<Item = impl Into<MessageInHands>>,
+    ) {
         let now = self.clock.now();
         let mut state = self.state.lock();
-        for offset in offsets {
-            if let Some(entry) = state.entries.get_mut(&offset) {
-                entry.consume_started = Some(now);
+        for message in messages {
+            let message = message.into();
+            if let Some(entry) = state.entries.get_mut(&message.queue_offset) {
+                entry.in_hands = Some((now, message));
             }
         }
     }
 
-    /// The smallest offset in work, if the listener has had it for longer than `consume_timeout`.
+    /// The smallest message in work, if the listener has had it for longer than `consume_timeout`.
     /// Later ones do not matter: they do not hold the queue's offset back.
-    pub(crate) fn first_expired(&self, consume_timeout: Duration) -> Option<i64> {
+    pub(crate) fn first_expired(&self, consume_timeout: Duration) -> Option<MessageInHands> {
         let now = self.clock.now();
         let state = self.state.lock();
-        let (offset, entry) = state.entries.first_key_value()?;
-        let started = entry.consume_started?;
-        (now.saturating_duration_since(started) > consume_timeout).then_some(*offset)
+        let (_, entry) = state.entries.first_key_value()?;
+        let (since, message) = entry.in_hands.as_ref()?;
+        let expired = now.saturating_duration_since(*since) > consume_timeout;
+        expired.then(|| message.clone())
     }
 
     /// Forgets all messages, as at shutdown or when the queue's offset is reset.
@@ -248,19 +280,16 @@ impl ProcessQueue {
     /// Whether the last pull is longer ago than [`PULL_MAX_IDLE_TIME`].
     pub(crate) fn is_pull_expired(&self) -> bool {
         let now = self.clock.now();
-        now.saturating_duration_since(self.last_pull()) > PULL_MAX_IDLE_TIME
-    }
-
-    pub(crate) fn last_pull(&self) -> Instant {
-        self.state.lock().last_pull
-    }
-
-    pub(crate) fn last_consume(&self) -> Instant {
-        self.state.lock().last_consume
+        now.saturating_duration_since(self.state.lock().last_pull) > PULL_MAX_IDLE_TIME
     }
 }
 
 impl State {
+    fn offset_to_commit(&self) -> Option<i64> {
+        let first_left = self.entries.first_key_value().map(|(offset, _)| *offset);
+        first_left.or_else(|| self.queue_offset_max.checked_add(1))
+    }
+
     fn remove(&mut self, offset: i64) {
         let Some(entry) = self.entries.remove(&offset) else {
             return;

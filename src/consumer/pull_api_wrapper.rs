@@ -11,14 +11,19 @@ pub(super) struct PulledMessages {
     pub(super) messages: Vec<MessageExt>,
     /// The reply's bytes, which the bodies are slices of.
     pub(super) retained_bytes: u64,
+    /// Where to pull on.
+    pub(super) next_offset: i64,
 }
 
-/// Decodes a reply and filters it by tag, since brokers compare only hash codes.
+/// Decodes a reply to a pull from `offset` and filters it by tag, since brokers compare only hash
+/// codes.
 ///
-/// A message that cannot be decoded is reported and passed over; the others of the reply are
-/// delivered. (Java ends the batch there without a word.)
+/// A message that cannot be decoded is reported and passed over; the others are delivered. Behind
+/// one whose end cannot be found nothing of the reply can be read, so the next pull begins there
+/// instead of behind the reply. (Java ends the batch without a word, and loses the rest.)
 pub(super) fn process_pull_result(
     mq: &MessageQueue,
+    offset: i64,
     subscription: &SubscriptionData,
     reply: PullReply,
 ) -> PulledMessages {
@@ -27,9 +32,13 @@ pub(super) fn process_pull_result(
     let max_offset = reply.header.max_offset.to_string();
     let broker_name: Arc<str> = mq.broker_name().into();
     let mut messages = Vec::new();
+    let mut read_to = offset;
+    let mut ends_unreadable = false;
     for decoded in StoredMessages::new(reply.body) {
+        ends_unreadable = decoded.is_err();
         match decoded {
             Ok(mut message) => {
+                read_to = read_to.max(message.queue_offset().saturating_add(1));
                 if !subscription.matches_tag(message.tags()) {
                     continue;
                 }
@@ -44,13 +53,22 @@ pub(super) fn process_pull_result(
                 messages.push(message);
             }
             Err(error) => log::error!(
-                "{mq}: a message before offset {} is passed over, it cannot be decoded: {error}",
+                "{mq}: a message at offset {read_to} or later, before {}, cannot be decoded and \
+                 is passed over: {error}",
                 reply.header.next_begin_offset
             ),
         }
     }
+    let next_offset = if ends_unreadable {
+        // One step at least, or the same reply would come for ever.
+        let behind = read_to.max(offset.saturating_add(1));
+        behind.min(reply.header.next_begin_offset)
+    } else {
+        reply.header.next_begin_offset
+    };
     PulledMessages {
         messages,
         retained_bytes,
+        next_offset,
     }
 }

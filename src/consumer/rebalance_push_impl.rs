@@ -29,8 +29,7 @@ impl RebalanceHooks for RebalancePushImpl<'_> {
     }
 
     fn remove_unnecessary_message_queue(&self, mq: &MessageQueue, queue: &ProcessQueue) -> bool {
-        self.0.give_up(mq, queue);
-        true
+        self.0.give_up(mq, queue)
     }
 
     fn dispatch(&self, added: Vec<(MessageQueue, Arc<ProcessQueue>)>, shared: bool) {

@@ -285,19 +285,24 @@ impl DefaultMQProducerImpl {
         if let Some(
             failure @ Error::MQClient {
                 code: Some(client_error_code::NO_NAME_SERVER_EXCEPTION),
+                source: None,
                 ..
             },
         ) = failure
         {
-            // Nothing is wrong with the topic.
+            // Nobody can be asked; nothing is wrong with the topic.
             return Err(failure);
         }
-        Err(Error::MQClient {
-            code: Some(client_error_code::NOT_FOUND_TOPIC_EXCEPTION),
-            reason: format!(
+        let reason = match failure {
+            Some(_) => format!("the route of topic {topic} cannot be asked for"),
+            None => format!(
                 "no route for topic {topic}: create it, or let brokers create topics \
                  (autoCreateTopicEnable)"
             ),
+        };
+        Err(Error::MQClient {
+            code: Some(client_error_code::NOT_FOUND_TOPIC_EXCEPTION),
+            reason,
             source: failure.map(Box::new),
         })
     }

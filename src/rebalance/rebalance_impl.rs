@@ -146,7 +146,11 @@ impl<Q: WorkingQueue> RebalanceImpl<Q> {
             match decided {
                 Ok(is_balanced) => balanced &= is_balanced,
                 Err(error) => {
-                    log::warn!("group {}, topic {topic}: {error}", self.consumer_group);
+                    log::info!(
+                        "group {}, topic {topic}: its queues stay as they are, tried again soon: \
+                         {error}",
+                        self.consumer_group
+                    );
                     balanced = false;
                 }
             }

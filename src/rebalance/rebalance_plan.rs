@@ -38,13 +38,6 @@ pub(crate) struct RebalancePlan {
     pub(crate) add: Vec<MessageQueue>,
 }
 
-impl RebalancePlan {
-    /// Whether the round leaves everything as it is.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.drop.is_empty() && self.add.is_empty()
-    }
-}
-
 /// Compares the queues of a topic that the consumer works on with those that it is allocated.
 ///
 /// # Java
@@ -128,10 +121,14 @@ mod tests {
 
     #[test]
     fn nothing_to_do_is_an_empty_plan() {
-        assert!(rebalance_plan(&[(mq(0), WorkingState::Active)], &[mq(0)]).is_empty());
-        assert!(rebalance_plan(&[], &[]).is_empty());
-        assert!(!rebalance_plan(&[(mq(0), WorkingState::Active)], &[]).is_empty());
-        assert!(!rebalance_plan(&[], &[mq(0)]).is_empty());
+        let is_empty = |working: &[_], allocated: &[_]| {
+            let plan = rebalance_plan(working, allocated);
+            plan.drop.is_empty() && plan.add.is_empty()
+        };
+        assert!(is_empty(&[(mq(0), WorkingState::Active)], &[mq(0)]));
+        assert!(is_empty(&[], &[]));
+        assert!(!is_empty(&[(mq(0), WorkingState::Active)], &[]));
+        assert!(!is_empty(&[], &[mq(0)]));
     }
 
     #[test]

@@ -83,6 +83,11 @@ impl<C: Channel> ChannelTable<C> {
         }
     }
 
+    /// Takes the connection of an address out, if there is one.
+    pub(super) fn take(&self, addr: &str) -> Option<Arc<C>> {
+        self.0.lock().table.remove(addr)
+    }
+
     /// Takes a connection out because its server says good-bye; `false` when another one has its
     /// place, or when the same server was left less than `interval` ago.
     pub(super) fn leave(

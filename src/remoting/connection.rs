@@ -159,11 +159,12 @@ impl Connection {
         self.close_if_done();
     }
 
-    fn close_if_done(self: &Arc<Self>) {
+    /// To be called whenever a call has ended.
+    pub(super) fn close_if_done(self: &Arc<Self>) {
         if self.retired.load(Ordering::SeqCst) && self.responses.len() == 0 {
             self.close(&Error::RemotingSendRequest {
                 addr: self.addr.to_string(),
-                reason: "the server is shutting down".into(),
+                reason: "the server is shutting down or no longer in use".into(),
                 written: false,
             });
         }
@@ -436,6 +437,7 @@ impl Connection {
             Timer::Call(opaque) => {
                 if let Some(waiter) = self.responses.take(opaque) {
                     waiter.complete(Err(self.timed_out(opaque, Duration::ZERO)));
+                    self.close_if_done();
                 }
             }
         }

@@ -109,9 +109,13 @@ impl Shared {
         Token(self.next_token.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Correlation numbers are unique in the process for as long as an `i32` takes to wrap.
+    /// Correlation numbers are unique in the process for as long as an `i32` takes to wrap. None is
+    /// 0: a reply whose header has no number reads as 0, and it must not be anybody's.
     pub(super) fn next_opaque(&self) -> i32 {
-        self.next_opaque.fetch_add(1, Ordering::Relaxed)
+        match self.next_opaque.fetch_add(1, Ordering::Relaxed) {
+            0 => self.next_opaque.fetch_add(1, Ordering::Relaxed),
+            opaque => opaque,
+        }
     }
 
     pub(super) fn since_epoch(&self) -> Duration {

@@ -153,8 +153,56 @@ impl MioRemotingClient {
             };
             hand_over(&executor, shown, outcome);
         };
-        self.inner
-            .submit_async(addr, request, deadline, GoAway::Reconnect, Box::new(finish));
+        let call = AsyncCall {
+            request,
+            deadline,
+            go_away: GoAway::Reconnect,
+            on_silence: OnSilence::Stay,
+            finish: Box::new(finish),
+        };
+        self.inner.submit_async(addr, call);
+    }
+
+    /// Sends a request and runs `completion` with the outcome, exactly once, on the thread that
+    /// finds it, the event loop's for one: it must not block. It takes neither a permit nor a thread
+    /// of the executor, so that a client whose callbacks are busy still says that it is there; and a
+    /// silent server is left as after a synchronous call.
+    pub(crate) fn invoke_directly(
+        &self,
+        addr: &str,
+        request: RemotingCommand,
+        deadline: Deadline,
+        completion: impl FnOnce(Result<RemotingCommand>) + Send + 'static,
+    ) {
+        let inner = Arc::clone(&self.inner);
+        let to = addr.to_owned();
+        let finish = move |request: RemotingCommand, outcome: Result<RemotingCommand>| {
+            let this = Arc::clone(&inner);
+            this.with_hook(move || {
+                if let Ok(reply) = &outcome {
+                    inner.hooks.after_response(&to, &request, reply);
+                }
+                completion(outcome);
+            });
+        };
+        let call = AsyncCall {
+            request,
+            deadline,
+            go_away: GoAway::Reconnect,
+            on_silence: OnSilence::Close,
+            finish: Box::new(finish),
+        };
+        let (inner, to) = (Arc::clone(&self.inner), addr.to_owned());
+        self.inner.with_hook(move || inner.submit_async(&to, call));
+    }
+
+    /// Lets go of the connection to a server that is not needed any more; what waits there is still
+    /// answered.
+    pub(crate) fn release(&self, addr: &str) {
+        if let Some(connection) = self.inner.channels.take(addr) {
+            log::info!("{addr} is no longer needed");
+            connection.retire();
+        }
     }
 
     /// Sends a request that gets no answer. It may wait for the connect, and is lost if that fails.
@@ -168,26 +216,24 @@ impl MioRemotingClient {
         self.inner.connection(addr)?.submit(request.opaque, frame)
     }
 
-    /// Asks the name server in use, and the others in turn if that one does not answer.
+    /// Asks the name server in use, and the others in turn if that one does not answer. The reply
+    /// comes with the address of the server that gave it.
     pub(crate) fn invoke_name_server(
         &self,
         request: &RemotingCommand,
         timeout_each: Duration,
         deadline: Deadline,
-    ) -> Result<RemotingCommand> {
+    ) -> Result<(String, RemotingCommand)> {
         let servers = &self.inner.name_servers;
-        let mut last = Error::client(
-            client_error_code::NO_NAME_SERVER_EXCEPTION,
-            "no address of a name server is known",
-        );
+        let mut failures: Vec<Error> = Vec::new();
         for left in (1..=servers.count()).rev() {
             let Some(addr) = servers.chosen() else { break };
             let attempt = share(deadline, left, timeout_each);
             match self.invoke_sync(&addr, request.clone(), attempt) {
-                Ok(reply) => return Ok(reply),
+                Ok(reply) => return Ok((addr, reply)),
                 Err(error) => {
                     log::warn!("name server {addr}: {error}");
-                    last = error;
+                    failures.push(error);
                 }
             }
             servers.leave(&addr);
@@ -195,7 +241,17 @@ impl MioRemotingClient {
                 break;
             }
         }
-        Err(last)
+        if servers.count() == 0 {
+            return Err(Error::client(
+                client_error_code::NO_NAME_SERVER_EXCEPTION,
+                "no address of a name server is known",
+            ));
+        }
+        Err(Error::MQClient {
+            code: Some(client_error_code::NO_NAME_SERVER_EXCEPTION),
+            reason: format!("none of {} name servers has answered", failures.len()),
+            source: failures.pop().map(Box::new),
+        })
     }
 
     /// Replaces the list of name servers. The one in use stays in use if the new list has it too,
@@ -221,8 +277,8 @@ impl MioRemotingClient {
     }
 }
 
-/// Runs a callback on the executor; after the executor's end nobody else would, and it must run
-/// once, so then it runs here.
+/// Runs a callback on the executor; if that cannot take it nobody else would, and it must run once,
+/// so then it runs here.
 fn hand_over(
     executor: &ThreadPool,
     callback: impl FnOnce(Result<RemotingCommand>) + Send + 'static,
@@ -287,6 +343,22 @@ enum GoAway {
     Fail,
 }
 
+/// What to do with the connection when a call has no answer in time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum OnSilence {
+    Stay,
+    Close,
+}
+
+/// A call that ends by its completion.
+struct AsyncCall {
+    request: RemotingCommand,
+    deadline: Deadline,
+    go_away: GoAway,
+    on_silence: OnSilence,
+    finish: Finish,
+}
+
 impl Inner {
     /// The connection to an address, which may be under way still.
     fn connection(self: &Arc<Self>, addr: &str) -> Result<Arc<Connection>> {
@@ -322,48 +394,76 @@ impl Inner {
         }
     }
 
-    fn submit_async(
-        self: &Arc<Self>,
-        addr: &str,
-        mut request: RemotingCommand,
-        deadline: Deadline,
-        go_away: GoAway,
-        finish: Finish,
-    ) {
-        let ready = self.hooks.before_request(addr, &mut request);
+    /// Runs what calls the user's hook, if there is one, on a thread that may be held up: the event
+    /// loop runs nothing of the user's, and the executor may be busy with his callbacks.
+    fn with_hook(&self, task: impl FnOnce() + Send + 'static) {
+        if !self.hooks.has_user() {
+            return task();
+        }
+        if let Err(rejected) = self.event_loop.shared().resolver.execute(task) {
+            (rejected.task)();
+        }
+    }
+
+    fn submit_async(self: &Arc<Self>, addr: &str, mut call: AsyncCall) {
         let opaque = self.event_loop.shared().next_opaque();
-        request.opaque = opaque;
-        let submitted = ready
-            .and_then(|()| encode(addr, &request))
+        call.request.opaque = opaque;
+        let submitted = self
+            .hooks
+            .before_request(addr, &mut call.request)
+            .and_then(|()| encode(addr, &call.request))
             .and_then(|frame| Ok((frame, self.connection(addr)?)));
         let (frame, connection) = match submitted {
             Ok(submitted) => submitted,
-            Err(error) => return finish(request, Err(error)),
+            Err(error) => return (call.finish)(call.request, Err(error)),
         };
         let this = Arc::clone(self);
         let over = Arc::clone(&connection);
+        let started = now();
+        let deadline = call.deadline;
         let completion = move |outcome: Result<RemotingCommand>| match outcome {
-            Ok(reply) if reply.code == response_code::GO_AWAY && go_away == GoAway::Reconnect => {
-                this.leave(&over);
-                // The event loop runs no hooks: they are the user's.
-                let executor = Arc::clone(&this.executor);
-                let again = move || {
-                    this.submit_async(over.addr(), request, deadline, GoAway::Fail, finish);
-                };
-                if let Err(rejected) = executor.execute(again) {
-                    (rejected.task)();
+            Ok(reply) if reply.code == response_code::GO_AWAY => match call.go_away {
+                GoAway::Reconnect => {
+                    this.leave(&over);
+                    call.go_away = GoAway::Fail;
+                    let client = Arc::clone(&this);
+                    client.with_hook(move || this.submit_async(over.addr(), call));
                 }
+                GoAway::Fail => (call.finish)(call.request, Err(gone_away(over.addr()))),
+            },
+            Err(error @ Error::RemotingTimeout { .. }) => {
+                if call.on_silence == OnSilence::Close {
+                    this.close_if_silent(&over, started, deadline);
+                }
+                (call.finish)(call.request, Err(error));
             }
-            Ok(reply) if reply.code == response_code::GO_AWAY => {
-                finish(request, Err(gone_away(over.addr())));
-            }
-            outcome => finish(request, outcome),
+            outcome => (call.finish)(call.request, outcome),
         };
         connection.add_callback(opaque, deadline, Box::new(completion));
         if let Err(error) = connection.submit(opaque, frame) {
             if let Some(waiter) = connection.responses().take(opaque) {
                 waiter.complete(Err(error));
             }
+        }
+    }
+
+    /// A server that did not answer in a time in which it could have is probably not there any more,
+    /// whatever the operating system says of the connection: the next call connects anew (Java
+    /// `clientCloseSocketIfTimeout`).
+    fn close_if_silent(&self, connection: &Arc<Connection>, started: Instant, deadline: Deadline) {
+        let Some(opened) = connection.opened_at() else {
+            return;
+        };
+        let sent = opened.max(started);
+        let budget = deadline.instant().saturating_duration_since(sent);
+        let timeout = deadline.instant().saturating_duration_since(started);
+        let enough = budget > MIN_CLOSE_TIMEOUT || budget > timeout / 4;
+        if self.config.close_socket_if_timeout && enough {
+            connection.close(&Error::RemotingSendRequest {
+                addr: connection.addr().to_owned(),
+                reason: format!("closed after a silence of {} ms", budget.as_millis()),
+                written: true,
+            });
         }
     }
 }
@@ -393,8 +493,8 @@ impl ConnectionHandler for Inner {
                 );
             }
         });
-        if served.is_err() {
-            log::debug!("a request of a server came after the shutdown");
+        if let Err(rejected) = served {
+            log::debug!("a request of a server is not served: {}", rejected.reason);
         }
     }
 
@@ -499,34 +599,19 @@ impl PendingCall {
         outcome.unwrap_or_else(|| {
             let waited = now().saturating_duration_since(self.started);
             let error = self.connection.timed_out(self.request.opaque, waited);
-            self.close_if_silent(deadline);
+            self.client
+                .close_if_silent(&self.connection, self.started, deadline);
             Err(error)
         })
-    }
-
-    /// A server that did not answer in a time in which it could have is probably not there any more,
-    /// whatever the operating system says of the connection: the next call connects anew (Java
-    /// `clientCloseSocketIfTimeout`).
-    fn close_if_silent(&self, deadline: Deadline) {
-        let Some(opened) = self.connection.opened_at() else {
-            return;
-        };
-        let sent = opened.max(self.started);
-        let budget = deadline.instant().saturating_duration_since(sent);
-        let timeout = deadline.instant().saturating_duration_since(self.started);
-        let enough = budget > MIN_CLOSE_TIMEOUT || budget > timeout / 4;
-        if self.client.config.close_socket_if_timeout && enough {
-            self.connection.close(&Error::RemotingSendRequest {
-                addr: self.addr().to_owned(),
-                reason: format!("closed after a silence of {} ms", budget.as_millis()),
-                written: true,
-            });
-        }
     }
 }
 
 impl Drop for PendingCall {
     fn drop(&mut self) {
-        let _ = self.connection.responses().take(self.request.opaque);
+        let opaque = self.request.opaque;
+        if self.connection.responses().take(opaque).is_some() {
+            self.connection.withdraw(opaque);
+        }
+        self.connection.close_if_done();
     }
 }

@@ -160,6 +160,10 @@ impl RpcHooks {
         Ok(())
     }
 
+    pub(super) fn has_user(&self) -> bool {
+        self.user.is_some()
+    }
+
     /// Shows an answer to the user's hook.
     pub(super) fn after_response(
         &self,

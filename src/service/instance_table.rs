@@ -97,7 +97,7 @@ impl<C, I: fmt::Debug, U> fmt::Debug for InstanceTable<C, I, U> {
 #[cfg(all(test, loom))]
 mod loom_tests {
     use super::*;
-    use crate::sync::atomic::{AtomicBool, Ordering};
+    use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
     #[derive(Debug)]
     struct Instance {
@@ -142,26 +142,27 @@ mod loom_tests {
         });
     }
 
-    /// The mistake: deciding by the number of references, which the one who comes does not hold yet.
+    /// The mistake: deciding by a number of references, outside of the table's lock.
     #[test]
     #[should_panic(expected = "a stopped instance")]
     fn loom_counting_references_stops_an_instance_in_use() {
         loom::model(|| {
             let table = Arc::new(Mutex::new(Some(instance())));
-            let of_a = table.lock().clone().unwrap();
+            let references = Arc::new(AtomicUsize::new(1));
             let leaver = {
-                let table = Arc::clone(&table);
+                let (table, references) = (Arc::clone(&table), Arc::clone(&references));
                 loom::thread::spawn(move || {
-                    let alone = Arc::strong_count(&of_a) == 2;
-                    // loom does not see reference counts: this is where another thread may come in.
-                    loom::thread::yield_now();
-                    if alone {
-                        of_a.stopped.store(true, Ordering::SeqCst);
-                        *table.lock() = None;
+                    if references.load(Ordering::SeqCst) == 1 {
+                        if let Some(alone) = table.lock().take() {
+                            alone.stopped.store(true, Ordering::SeqCst);
+                        }
                     }
                 })
             };
             let of_b = table.lock().clone();
+            if of_b.is_some() {
+                references.fetch_add(1, Ordering::SeqCst);
+            }
             leaver.join().unwrap();
             if let Some(of_b) = of_b {
                 assert!(!of_b.stopped.load(Ordering::SeqCst), "a stopped instance");

@@ -2,11 +2,6 @@
 //!
 //! Nothing here knows RocketMQ. A thread of this module has a name, ends when asked to, is waited
 //! for at most until a deadline, and outlives a panic of the work it is given.
-#![allow(
-    dead_code,
-    unused_imports,
-    reason = "the layers above take what they need of it"
-)]
 
 mod instance_table;
 mod scheduled_service;
@@ -23,7 +18,7 @@ pub use service_state::ServiceState;
 pub use service_thread::{JoinOutcome, ServiceContext, ServiceHandle, ServiceThread};
 #[cfg(not(loom))]
 pub use thread_options::ThreadOptions;
-pub(crate) use thread_pool::{PoolReport, Rejected, RejectedReason, ThreadPool};
+pub(crate) use thread_pool::{PoolReport, RejectedReason, Task, ThreadPool};
 
 /// Runs foreign code on one of our threads: a panic in it is logged under `thread`'s name and ends
 /// there. Returns whether the work came to its end.

@@ -57,6 +57,7 @@ impl ScheduledService {
     }
 
     /// How many tasks wait for their time.
+    #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.handle.service().tasks.lock().queue.len()
     }

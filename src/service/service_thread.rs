@@ -18,14 +18,13 @@ use crate::sync::{Arc, Deadline, Mutex, Wakeup};
 ///
 /// ```
 /// use std::sync::Arc;
-/// use std::sync::atomic::{AtomicU32, Ordering};
+/// use std::sync::mpsc::{Sender, channel};
 /// use std::time::Duration;
 ///
 /// use rocketmq_blocking::service::{JoinOutcome, ServiceContext, ServiceHandle, ServiceThread};
 ///
-/// #[derive(Default)]
 /// struct SaveOffsets {
-///     rounds: AtomicU32,
+///     saved: Sender<()>,
 /// }
 ///
 /// impl ServiceThread for SaveOffsets {
@@ -35,18 +34,19 @@ use crate::sync::{Arc, Deadline, Mutex, Wakeup};
 ///
 ///     fn run(&self, context: &ServiceContext) {
 ///         while !context.is_stopped() {
-///             context.wait_for_running(Duration::from_secs(5));
-///             self.rounds.fetch_add(1, Ordering::Relaxed);
+///             context.wait_for_running(Duration::from_secs(300));
+///             let _ = self.saved.send(());
 ///         }
 ///     }
 /// }
 ///
-/// let service = ServiceHandle::new(Arc::new(SaveOffsets::default()));
+/// let (saved, rounds) = channel();
+/// let service = ServiceHandle::new(Arc::new(SaveOffsets { saved }));
 /// assert!(service.start()?);
 /// assert!(!service.start()?, "it runs already");
 /// service.wakeup();
-/// assert_eq!(service.shutdown(Duration::from_secs(10)), JoinOutcome::Joined);
-/// assert!(service.service().rounds.load(Ordering::Relaxed) >= 1);
+/// rounds.recv_timeout(Duration::from_secs(30)).expect("it was woken");
+/// assert_eq!(service.shutdown(Duration::from_secs(30)), JoinOutcome::Joined);
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub trait ServiceThread: Send + Sync + 'static {

@@ -8,7 +8,8 @@ use super::run_caught;
 use crate::sync::thread::{self, JoinHandle};
 use crate::sync::{Arc, Condvar, Deadline, Mutex};
 
-type Task = Box<dyn FnOnce() + Send>;
+/// Runs once, on a thread of a pool.
+pub(crate) type Task = Box<dyn FnOnce() + Send>;
 
 /// Runs tasks first in, first out, on threads named `{prefix}_{n}`.
 ///
@@ -53,6 +54,15 @@ pub(crate) enum RejectedReason {
     ShutDown,
     /// The pool has no thread, and the operating system has none to give.
     NoThread(io::Error),
+}
+
+impl fmt::Display for RejectedReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ShutDown => f.write_str("the pool is shut down"),
+            Self::NoThread(error) => write!(f, "there is no thread to be had: {error}"),
+        }
+    }
 }
 
 impl fmt::Debug for Rejected {
@@ -114,6 +124,7 @@ impl ThreadPool {
         self.shared.work.notify_all();
     }
 
+    #[cfg(test)]
     pub(crate) fn size(&self) -> usize {
         self.shared.state.lock().size
     }
@@ -129,6 +140,7 @@ impl ThreadPool {
     }
 
     /// How many threads there are.
+    #[cfg(test)]
     pub(crate) fn thread_count(&self) -> usize {
         self.shared.state.lock().threads.len()
     }
@@ -149,7 +161,6 @@ impl ThreadPool {
         let shared = &self.shared;
         let mut state = shared.state.lock();
         state.refuse_tasks();
-        let completed_before = state.completed_before_end;
         let on_own_thread = state.threads.iter().any(JoinHandle::is_current);
         state.waiting_tasks += usize::from(on_own_thread);
         shared.work.notify_all();
@@ -185,8 +196,11 @@ impl ThreadPool {
 
         let mut state = shared.state.lock();
         state.waiting_tasks -= usize::from(on_own_thread);
+        let drained = state.completed - state.completed_before_end;
+        // A later report counts what ended since this one.
+        state.completed_before_end = state.completed;
         PoolReport {
-            drained: state.completed - completed_before,
+            drained,
             abandoned,
             joined,
             left: state.threads.len(),

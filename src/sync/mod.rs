@@ -18,10 +18,13 @@
     clippy::disallowed_methods,
     reason = "this module is where the banned types are wrapped"
 )]
-#![allow(
-    dead_code,
-    unused_imports,
-    reason = "offers one set of names to every layer and to both builds"
+#![cfg_attr(
+    not(test),
+    allow(
+        dead_code,
+        unused_imports,
+        reason = "clocks that stand still, channels and a few more are for tests"
+    )
 )]
 
 mod deadline;
@@ -41,9 +44,7 @@ use real as imp;
 pub(crate) use std::sync::{Arc, Weak};
 
 pub(crate) use deadline::{Clock, Deadline, add, now, system_time_millis};
-pub(crate) use imp::{
-    Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard, atomic,
-};
+pub(crate) use imp::{Condvar, Mutex, RwLock, atomic};
 #[cfg(not(loom))]
 pub(crate) use imp::{Lazy, OnceCell, channel};
 pub(crate) use mailbox::{Mailbox, Taken};

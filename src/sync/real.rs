@@ -5,10 +5,8 @@ use std::cell::Cell;
 use super::Deadline;
 
 pub(crate) type Mutex<T> = parking_lot::Mutex<T>;
-pub(crate) type MutexGuard<'a, T> = parking_lot::MutexGuard<'a, T>;
+type MutexGuard<'a, T> = parking_lot::MutexGuard<'a, T>;
 pub(crate) type RwLock<T> = parking_lot::RwLock<T>;
-pub(crate) type RwLockReadGuard<'a, T> = parking_lot::RwLockReadGuard<'a, T>;
-pub(crate) type RwLockWriteGuard<'a, T> = parking_lot::RwLockWriteGuard<'a, T>;
 
 pub(crate) type Lazy<T, F = fn() -> T> = once_cell::sync::Lazy<T, F>;
 pub(crate) type OnceCell<T> = once_cell::sync::OnceCell<T>;
@@ -25,10 +23,7 @@ pub(crate) mod atomic {
 }
 
 pub(crate) mod channel {
-    pub(crate) use crossbeam::channel::{
-        RecvError, RecvTimeoutError, SendError, SendTimeoutError, TryRecvError, TrySendError,
-        bounded, unbounded,
-    };
+    pub(crate) use crossbeam::channel::{RecvTimeoutError, TryRecvError, bounded, unbounded};
 
     pub(crate) type Sender<T> = crossbeam::channel::Sender<T>;
     pub(crate) type Receiver<T> = crossbeam::channel::Receiver<T>;
@@ -41,11 +36,6 @@ pub(crate) struct Condvar(parking_lot::Condvar);
 impl Condvar {
     pub(crate) const fn new() -> Self {
         Self(parking_lot::Condvar::new())
-    }
-
-    /// Waits without an end; for a wait that something in this process is sure to finish.
-    pub(crate) fn wait<T: ?Sized>(&self, guard: &mut MutexGuard<'_, T>) {
-        self.0.wait(guard);
     }
 
     /// Waits until notified or until the deadline, and returns whether the deadline ended it.
@@ -67,7 +57,7 @@ impl Condvar {
 }
 
 pub(super) mod os_thread {
-    pub(crate) use std::thread::{Builder, JoinHandle, current, yield_now};
+    pub(crate) use std::thread::{Builder, JoinHandle, current};
 }
 
 thread_local! {

@@ -5,8 +5,6 @@ use std::io;
 use super::imp::{library_thread_id, os_thread, set_library_thread_id};
 use super::{Arc, Condvar, Deadline, Mutex};
 
-pub(crate) use os_thread::yield_now;
-
 /// How many threads can run at once, at least 1.
 pub(crate) fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)

@@ -28,6 +28,7 @@ cluster = SourceFileLoader("cluster", str(HERE.parent / "real-cluster" / "cluste
 # A Java member may be deaf for 30 s after its start: a heartbeat asked for while another is under way is skipped.
 SETTLE_SECONDS = 75
 PROBE_SECONDS = 120
+PROGRAM_SECONDS = 400
 BODY_BYTES = 36
 CONSUMER_LIST, TOPIC_ROUTE = 38, 105
 
@@ -212,7 +213,7 @@ class Sender(threading.Thread):
 class Suite:
     def __init__(self, options, work):
         self.work, self.processes = work, 0
-        self.probe = options.probe
+        self.probe, self.quickstart_program = options.probe, options.quickstart
         self.run_id = f"{int(time.time())}_{random.randrange(1000)}"
         self.target = {"real": RealTarget, "embedded": EmbeddedTarget}[options.target](work, options)
 
@@ -321,6 +322,27 @@ class Suite:
         received = [event for member in everyone for event in member.of("got")]
         repeated = check_arrived(sent, received, "the group")
         return f"{len(sent)} messages, {repeated} repeated; {', '.join(steps)}"
+
+    def quickstart(self):
+        """The README's first command, on this target."""
+        run = subprocess.run([self.quickstart_program, "--namesrv", f"127.0.0.1:{self.target.namesrv_port}"],
+                             stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PROGRAM_SECONDS)
+        last = run.stdout.strip().splitlines()[-1:] or [""]
+        if run.returncode != 0 or not last[0].startswith("sent=10000 delivered=10000 lost=0 "):
+            raise Failure(f"status {run.returncode}:\n{run.stdout}\n{run.stderr}")
+        return last[0]
+
+    def rust_tests(self):
+        """The integration tests that take any cluster."""
+        command = ["cargo", "test", "--locked", "--no-fail-fast"]
+        for name in ("consume", "rebalance", "shutdown_in_listener"):
+            command += ["--test", name]
+        run = subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PROGRAM_SECONDS,
+                             env={**os.environ, "ROCKETMQ_NAMESRV": f"127.0.0.1:{self.target.namesrv_port}"})
+        results = [line for line in run.stdout.splitlines() if line.startswith("test result:")]
+        if run.returncode != 0 or not results:
+            raise Failure(f"status {run.returncode}:\n{run.stdout[-6000:]}\n{run.stderr[-2000:]}")
+        return " ".join(line.removeprefix("test result: ").split(";")[0] for line in results)
 
     def create_topic(self, topic, queues_per_broker):
         words = ["-c", "DefaultCluster", "-t", topic, "-r", str(queues_per_broker), "-w", str(queues_per_broker)]
@@ -438,7 +460,11 @@ SCENARIOS = {
     "java_to_rust": Suite.java_to_rust,
     "tag_filter": Suite.tag_filter,
     "mixed_group": Suite.mixed_group,
+    "quickstart": Suite.quickstart,
+    "rust_tests": Suite.rust_tests,
 }
+# The tests run on an embedded cluster of their own anyway; and Java has no quickstart.
+ONLY_REAL, ONLY_RUST = {"rust_tests"}, {"quickstart", "rust_tests"}
 
 
 def arguments():
@@ -448,14 +474,16 @@ def arguments():
     parser.add_argument("--probe", default=str(target_dir / "examples" / "probe"),
                         help="this client's probe, or 'java' to let Java play both sides")
     parser.add_argument("--embedded", default=str(target_dir / "rocketmq-embedded"), help="the embedded broker's program")
+    parser.add_argument("--quickstart", default=str(target_dir / "examples" / "quickstart"), help="the quickstart example")
     parser.add_argument("--only", help=f"some of {','.join(SCENARIOS)}")
     parser.add_argument("--keep", help="a folder for logs and stores, kept; a temporary one is removed")
     options = parser.parse_args()
-    programs = ([options.probe] if options.probe != "java" else []) + ([options.embedded] if options.target == "embedded" else [])
+    programs = ([options.probe, options.quickstart] if options.probe != "java" else []) + ([options.embedded] if options.target == "embedded" else [])
     for program in programs:
         if shutil.which(program) is None:
             parser.error(f"no program {program}")
-    options.only = options.only.split(",") if options.only else list(SCENARIOS)
+    left_out = (ONLY_REAL if options.target == "embedded" else set()) | (ONLY_RUST if options.probe == "java" else set())
+    options.only = options.only.split(",") if options.only else [name for name in SCENARIOS if name not in left_out]
     unknown = set(options.only) - set(SCENARIOS)
     if unknown:
         parser.error(f"no scenario {', '.join(unknown)}; there are {', '.join(SCENARIOS)}")

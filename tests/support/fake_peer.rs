@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use rocketmq_protocol::body::{BrokerData, JsonBody, Permission, QueueData, TopicRouteData};
 use rocketmq_protocol::header::{CommandCustomHeader, SendMessageResponseHeader};
-use rocketmq_protocol::{FrameDecoder, RemotingCommand, response_code};
+use rocketmq_protocol::{FrameDecoder, RemotingCommand, request_code, response_code};
 
 /// A server of which a test writes every byte. Each connection is served by a thread that calls the
 /// script with each request.
@@ -17,7 +17,7 @@ pub(crate) struct FakePeer {
     addr: SocketAddr,
     stopped: Arc<AtomicBool>,
     connections: Arc<AtomicUsize>,
-    active: Arc<AtomicUsize>,
+    ended: Arc<AtomicUsize>,
     open: Arc<Mutex<Vec<TcpStream>>>,
 }
 
@@ -26,24 +26,25 @@ impl FakePeer {
     pub(crate) fn start(
         script: impl Fn(&mut TcpStream, RemotingCommand) -> bool + Send + Sync + 'static,
     ) -> Self {
-        Self::on(TcpListener::bind("127.0.0.1:0").unwrap(), script)
+        Self::start_at(TcpListener::bind("127.0.0.1:0").unwrap(), script)
     }
 
-    /// The same on a port of the caller's choice.
-    pub(crate) fn on(
+    /// [`start`](Self::start) with an address that is known before.
+    pub(crate) fn start_at(
         listener: TcpListener,
         script: impl Fn(&mut TcpStream, RemotingCommand) -> bool + Send + Sync + 'static,
     ) -> Self {
+        listener.set_nonblocking(false).unwrap();
         let peer = Self {
             addr: listener.local_addr().unwrap(),
             stopped: Arc::new(AtomicBool::new(false)),
             connections: Arc::new(AtomicUsize::new(0)),
-            active: Arc::new(AtomicUsize::new(0)),
+            ended: Arc::new(AtomicUsize::new(0)),
             open: Arc::new(Mutex::new(Vec::new())),
         };
         let stopped = Arc::clone(&peer.stopped);
         let connections = Arc::clone(&peer.connections);
-        let active = Arc::clone(&peer.active);
+        let ended = Arc::clone(&peer.ended);
         let open = Arc::clone(&peer.open);
         let script = Arc::new(script);
         thread::spawn(move || {
@@ -54,11 +55,10 @@ impl FakePeer {
                 connections.fetch_add(1, Ordering::SeqCst);
                 open.lock().unwrap().push(stream.try_clone().unwrap());
                 let script = Arc::clone(&script);
-                let active = Arc::clone(&active);
-                active.fetch_add(1, Ordering::SeqCst);
+                let ended = Arc::clone(&ended);
                 thread::spawn(move || {
                     serve(stream, &*script);
-                    active.fetch_sub(1, Ordering::SeqCst);
+                    ended.fetch_add(1, Ordering::SeqCst);
                 });
             }
         });
@@ -71,12 +71,20 @@ impl FakePeer {
 
     /// How many connections neither side has ended.
     pub(crate) fn open_connections(&self) -> usize {
-        self.active.load(Ordering::SeqCst)
+        let ended = self.ended.load(Ordering::SeqCst);
+        self.connections.load(Ordering::SeqCst) - ended
     }
 
     /// How many connections there have been.
     pub(crate) fn connections(&self) -> usize {
         self.connections.load(Ordering::SeqCst)
+    }
+}
+
+impl FakePeer {
+    /// How many of the connections have ended.
+    pub(crate) fn ended(&self) -> usize {
+        self.ended.load(Ordering::SeqCst)
     }
 }
 
@@ -146,22 +154,40 @@ pub(crate) fn stored_in(request: &RemotingCommand, queue_id: i32, queue_offset: 
     reply_with(request, &header, Bytes::new())
 }
 
+/// A whole frame that says that a message is stored; its id is `id`.
+pub(crate) fn stored_reply(request: &RemotingCommand, id: &str) -> BytesMut {
+    let mut frame = BytesMut::new();
+    let mut reply = RemotingCommand::response(request, response_code::SUCCESS, None);
+    for (name, value) in [("msgId", id), ("queueId", "0"), ("queueOffset", "0")] {
+        reply.ext_fields.set(name, value);
+    }
+    reply.encode(&mut frame).unwrap();
+    frame
+}
+
 /// A route that names one broker with one queue.
 pub(crate) fn route_of(broker_name: &str, broker_addr: &str) -> Vec<u8> {
+    route_over(&[(broker_name, broker_addr)])
+}
+
+/// A route that names brokers with one queue each.
+pub(crate) fn route_over(brokers: &[(&str, &str)]) -> Vec<u8> {
+    let broker_datas = brokers.iter().map(|(name, addr)| BrokerData {
+        cluster: "DefaultCluster".to_owned(),
+        broker_name: (*name).to_owned(),
+        broker_addrs: BTreeMap::from([(0, (*addr).to_owned())]),
+        ..BrokerData::default()
+    });
+    let queue_datas = brokers.iter().map(|(name, _)| QueueData {
+        broker_name: (*name).to_owned(),
+        read_queue_nums: 1,
+        write_queue_nums: 1,
+        perm: Permission::READ_WRITE.0,
+        ..QueueData::default()
+    });
     TopicRouteData {
-        broker_datas: vec![BrokerData {
-            cluster: "DefaultCluster".to_owned(),
-            broker_name: broker_name.to_owned(),
-            broker_addrs: BTreeMap::from([(0, broker_addr.to_owned())]),
-            ..BrokerData::default()
-        }],
-        queue_datas: vec![QueueData {
-            broker_name: broker_name.to_owned(),
-            read_queue_nums: 1,
-            write_queue_nums: 1,
-            perm: Permission::READ_WRITE.0,
-            ..QueueData::default()
-        }],
+        broker_datas: broker_datas.collect(),
+        queue_datas: queue_datas.collect(),
         ..TopicRouteData::default()
     }
     .to_json()
@@ -175,6 +201,22 @@ impl FakePeer {
             let body = route_of(broker_name, &broker_addr);
             let frame = reply_to(&request, response_code::SUCCESS, body);
             stream.write_all(&frame).is_ok()
+        })
+    }
+
+    /// A broker that stores what is sent to it, as far as it can be told from outside, and takes all
+    /// heartbeats; `seen` is shown every request first. It serves nothing else.
+    pub(crate) fn broker(seen: impl Fn(&RemotingCommand) + Send + Sync + 'static) -> Self {
+        Self::start(move |stream, request| {
+            seen(&request);
+            let frame = match request.code {
+                request_code::SEND_MESSAGE_V2 => stored_reply(&request, "0A"),
+                request_code::HEART_BEAT | request_code::UNREGISTER_CLIENT => {
+                    reply_to(&request, response_code::SUCCESS, Vec::new())
+                }
+                _ => reply_to(&request, response_code::SYSTEM_ERROR, Vec::new()),
+            };
+            request.is_oneway() || stream.write_all(&frame).is_ok()
         })
     }
 }

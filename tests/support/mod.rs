@@ -7,13 +7,19 @@
 
 mod fake_peer;
 mod inbox;
+mod logs;
+mod proxy;
 mod target;
 
 use std::time::{Duration, Instant};
 use std::{fs, thread};
 
-pub(crate) use fake_peer::{FakePeer, reply_to, reply_with, route_of, stored_in};
+pub(crate) use fake_peer::{
+    FakePeer, reply_to, reply_with, route_of, route_over, stored_in, stored_reply,
+};
 pub(crate) use inbox::Inbox;
+pub(crate) use logs::{keep_logs, logged};
+pub(crate) use proxy::{BlackHole, Line, Proxy};
 use rocketmq_blocking::{DefaultMQPushConsumerBuilder, MQClientManager};
 use rocketmq_embedded::Cluster;
 pub(crate) use target::{Target, unique};

@@ -18,7 +18,8 @@ pub struct FrameDecoder {
 }
 
 impl FrameDecoder {
-    /// A decoder that refuses frames whose length field exceeds `max_frame_length` bytes.
+    /// A decoder that refuses frames of more than `max_frame_length` bytes, the four of the length
+    /// field counted, as Java counts them.
     pub fn new(max_frame_length: usize) -> Self {
         Self {
             buffer: BytesMut::new(),
@@ -49,7 +50,9 @@ impl FrameDecoder {
             length: length.into(),
         };
         let length = match usize::try_from(length) {
-            Ok(length) if length >= 4 && length <= self.max_frame_length => length,
+            Ok(length) if length >= 4 && length <= self.max_frame_length.saturating_sub(4) => {
+                length
+            }
             _ => return Err(bad),
         };
         if self.buffer.len() < length.saturating_add(4) {
@@ -121,12 +124,15 @@ mod tests {
     #[test]
     fn a_claimed_length_beyond_the_limit_is_refused_before_anything_is_kept() {
         let mut decoder = FrameDecoder::new(1000);
-        decoder.extend(&1001_u32.to_be_bytes());
+        decoder.extend(&996_u32.to_be_bytes());
+        assert_eq!(decoder.next_command(), Ok(None));
+        let mut decoder = FrameDecoder::new(1000);
+        decoder.extend(&997_u32.to_be_bytes());
         assert_eq!(
             decoder.next_command(),
             Err(CodecError::BadLength {
                 what: "frame",
-                length: 1001
+                length: 997
             })
         );
     }

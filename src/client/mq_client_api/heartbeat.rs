@@ -11,21 +11,45 @@ use crate::remoting::PendingCall;
 use crate::sync::Deadline;
 
 impl MQClientApi {
-    /// Begins a heartbeat with a body that was encoded before.
-    pub(crate) fn start_heartbeat(&self, addr: &str, body: Bytes) -> Result<PendingCall> {
+    /// Sends a heartbeat with a body that was encoded before. `landed` runs once, on the thread that
+    /// finds the outcome: it must not block.
+    pub(crate) fn heartbeat_async(
+        &self,
+        addr: &str,
+        body: Bytes,
+        deadline: Deadline,
+        landed: impl FnOnce(Result<()>) + Send + 'static,
+    ) {
         let request =
             RemotingCommand::request_without_header(request_code::HEART_BEAT).with_body(body);
-        self.remoting.start_call(addr, request)
+        self.without_content(addr, request, deadline, landed);
     }
 
-    /// Begins to leave one group at one broker.
-    pub(crate) fn start_unregister(
+    /// Leaves one group at one broker. `landed` runs once, on the thread that finds the outcome: it
+    /// must not block.
+    pub(crate) fn unregister_async(
         &self,
         addr: &str,
         header: &UnregisterClientRequestHeader,
-    ) -> Result<PendingCall> {
+        deadline: Deadline,
+        landed: impl FnOnce(Result<()>) + Send + 'static,
+    ) {
         let request = RemotingCommand::request(request_code::UNREGISTER_CLIENT, header);
-        self.remoting.start_call(addr, request)
+        self.without_content(addr, request, deadline, landed);
+    }
+
+    fn without_content(
+        &self,
+        addr: &str,
+        request: RemotingCommand,
+        deadline: Deadline,
+        landed: impl FnOnce(Result<()>) + Send + 'static,
+    ) {
+        let from = addr.to_owned();
+        self.remoting
+            .invoke_directly(addr, request, deadline, move |outcome| {
+                landed(outcome.and_then(|reply| expect_success(&from, reply).map(|_| ())));
+            });
     }
 
     /// Waits for the answer of a call that needs no content.

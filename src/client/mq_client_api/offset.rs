@@ -134,6 +134,22 @@ impl MQClientApi {
             .invoke_oneway(&self.vip(at.addr), update_request(at, group, offset))
     }
 
+    /// Stores the group's offset; `callback` runs once, when the broker has it or will not have it.
+    pub(crate) fn update_consumer_offset_async(
+        &self,
+        at: QueueAt<'_>,
+        group: &str,
+        (offset, deadline): (i64, Deadline),
+        callback: impl FnOnce(Result<()>) + Send + 'static,
+    ) {
+        let from = at.addr.to_owned();
+        let request = update_request(at, group, offset);
+        self.remoting
+            .invoke_async(at.addr, request, deadline, move |outcome| {
+                callback(outcome.and_then(|reply| expect_success(&from, reply).map(|_| ())));
+            });
+    }
+
     /// Begins to store the group's offset with an answer.
     pub(crate) fn start_update_consumer_offset(
         &self,

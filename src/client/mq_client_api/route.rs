@@ -14,21 +14,25 @@ impl MQClientApi {
         topic: &str,
         deadline: Deadline,
     ) -> Result<Option<TopicRouteData>> {
-        const NAME_SERVER: &str = "the name server";
         let header = GetRouteInfoRequestHeader {
             topic: topic.to_owned(),
             accept_standard_json_only: None,
         };
         let request = RemotingCommand::request(request_code::GET_ROUTEINFO_BY_TOPIC, &header);
-        let reply = self
+        let (addr, reply) = self
             .remoting
             .invoke_name_server(&request, self.timeout, deadline)?;
         match reply.code {
             response_code::SUCCESS => TopicRouteData::from_command(&reply)
                 .map(Some)
-                .map_err(|error| Error::command(NAME_SERVER, error)),
+                .map_err(|error| Error::command(&addr, error)),
             response_code::TOPIC_NOT_EXIST => Ok(None),
-            _ => Err(refusal(NAME_SERVER, reply)),
+            response_code::REQUEST_CODE_NOT_SUPPORTED => Err(Error::MQClient {
+                code: None,
+                reason: format!("{addr} does not know routes, is it a name server?"),
+                source: Some(refusal(&addr, reply).into()),
+            }),
+            _ => Err(refusal(&addr, reply)),
         }
     }
 }

@@ -63,4 +63,21 @@ impl MQClientApi {
         let reply = self.remoting.invoke_sync(addr, request, deadline)?;
         expect_success(addr, reply).map(|_| ())
     }
+
+    /// The same without waiting; `callback` runs once.
+    pub(crate) fn consumer_send_message_back_async(
+        &self,
+        addr: &str,
+        header: &ConsumerSendMsgBackRequestHeader,
+        deadline: Deadline,
+        callback: impl FnOnce(Result<()>) + Send + 'static,
+    ) {
+        let request = RemotingCommand::request(request_code::CONSUMER_SEND_MSG_BACK, header);
+        let addr = self.vip(addr);
+        let from = addr.clone().into_owned();
+        self.remoting
+            .invoke_async(&addr, request, deadline, move |outcome| {
+                callback(outcome.and_then(|reply| expect_success(&from, reply).map(|_| ())));
+            });
+    }
 }

@@ -4,6 +4,6 @@ mod offset_table;
 #[cfg(not(loom))]
 mod remote_broker;
 
-pub(crate) use offset_table::{OffsetTable, Update};
+pub(crate) use offset_table::OffsetTable;
 #[cfg(not(loom))]
 pub(crate) use remote_broker::{RemoteBrokerOffsetStore, broker_of};

@@ -1,4 +1,4 @@
-use std::collections::{HashMap, HashSet};
+use std::collections::BTreeMap;
 
 use rocketmq_protocol::MessageQueue;
 
@@ -12,29 +12,16 @@ use crate::sync::Mutex;
 ///
 /// Invariant: once [`take_for_drop`](Self::take_for_drop) has returned, no
 /// [`update_if_owned`](Self::update_if_owned) with the same [`ProcessQueue`] changes anything. So
-/// the value that was taken is the last word of this member about the queue.
+/// the value that was taken is the last word of this member about the queue, and the table holds
+/// only queues that are owned: nothing has to be forgotten when it is saved.
 ///
 /// # Java
 /// `RemoteBrokerOffsetStore#offsetTable` with `ControllableOffset`. There, asking whether a queue
-/// is dropped and updating its offset are two steps, and a drop in between is overwritten.
+/// is dropped and updating its offset are two steps, and a drop in between is overwritten; and
+/// `persistAll` forgets whatever is not in a list of queues that was made before.
 #[derive(Debug, Default)]
 pub(crate) struct OffsetTable {
-    entries: Mutex<HashMap<MessageQueue, ControllableOffset>>,
-}
-
-/// Whether an update may set an offset back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Update {
-    /// The larger of the old and the new offset counts.
-    IncreaseOnly,
-    /// The new offset counts.
-    Set,
-}
-
-#[derive(Debug)]
-struct ControllableOffset {
-    value: i64,
-    frozen: bool,
+    entries: Mutex<BTreeMap<MessageQueue, i64>>,
 }
 
 impl OffsetTable {
@@ -42,25 +29,19 @@ impl OffsetTable {
         Self::default()
     }
 
-    /// Updates the offset of a queue, unless it is frozen.
-    pub(crate) fn update(&self, mq: &MessageQueue, offset: i64, update: Update) {
-        apply(&mut self.entries.lock(), mq, offset, update);
-    }
-
-    /// Updates the offset of a queue, unless it is frozen or `process_queue` was dropped. Returns
+    /// Moves the offset of a queue on, never back, unless `process_queue` was dropped. Returns
     /// `false` if it was dropped.
     pub(crate) fn update_if_owned(
         &self,
         mq: &MessageQueue,
         offset: i64,
         process_queue: &ProcessQueue,
-        update: Update,
     ) -> bool {
         let mut entries = self.entries.lock();
         if process_queue.is_dropped() {
             return false;
         }
-        apply(&mut entries, mq, offset, update);
+        increase(&mut entries, mq, offset);
         true
     }
 
@@ -72,63 +53,28 @@ impl OffsetTable {
     ) -> Option<i64> {
         let mut entries = self.entries.lock();
         process_queue.set_dropped();
-        entries.remove(mq).map(|entry| entry.value)
-    }
-
-    /// Sets the offset and lets no later update change it, until the entry is forgotten; for a
-    /// position that a broker dictates while messages from before are still being consumed.
-    pub(crate) fn update_and_freeze(&self, mq: &MessageQueue, offset: i64) {
-        let entry = ControllableOffset {
-            value: offset,
-            frozen: true,
-        };
-        self.entries.lock().insert(mq.clone(), entry);
+        entries.remove(mq)
     }
 
     /// The offset of a queue, if there is one in memory.
     pub(crate) fn read(&self, mq: &MessageQueue) -> Option<i64> {
-        self.entries.lock().get(mq).map(|entry| entry.value)
+        self.entries.lock().get(mq).copied()
     }
 
-    /// Forgets a queue, frozen or not.
-    pub(crate) fn remove(&self, mq: &MessageQueue) {
-        self.entries.lock().remove(mq);
-    }
-
-    /// The offsets to save, in the order of `owned`. All other queues are forgotten, as by Java's
-    /// `persistAll`.
-    pub(crate) fn snapshot(&self, owned: &[MessageQueue]) -> Vec<(MessageQueue, i64)> {
-        let mut entries = self.entries.lock();
-        let kept: HashSet<&MessageQueue> = owned.iter().collect();
-        entries.retain(|mq, _| kept.contains(mq));
-        owned
-            .iter()
-            .filter_map(|mq| Some((mq.clone(), entries.get(mq)?.value)))
-            .collect()
+    /// The offsets to save, sorted by queue.
+    pub(crate) fn snapshot(&self) -> Vec<(MessageQueue, i64)> {
+        let entries = self.entries.lock();
+        entries.iter().map(|(mq, o)| (mq.clone(), *o)).collect()
     }
 }
 
-fn apply(
-    entries: &mut HashMap<MessageQueue, ControllableOffset>,
-    mq: &MessageQueue,
-    offset: i64,
-    update: Update,
-) {
-    let Some(entry) = entries.get_mut(mq) else {
-        let entry = ControllableOffset {
-            value: offset,
-            frozen: false,
-        };
-        entries.insert(mq.clone(), entry);
-        return;
-    };
-    if entry.frozen {
-        return;
+fn increase(entries: &mut BTreeMap<MessageQueue, i64>, mq: &MessageQueue, offset: i64) {
+    match entries.get_mut(mq) {
+        Some(value) => *value = offset.max(*value),
+        None => {
+            entries.insert(mq.clone(), offset);
+        }
     }
-    entry.value = match update {
-        Update::IncreaseOnly => entry.value.max(offset),
-        Update::Set => offset,
-    };
 }
 
 #[cfg(all(test, not(loom)))]
@@ -141,49 +87,30 @@ mod tests {
     }
 
     #[test]
-    fn an_increase_only_update_never_goes_back() {
-        let table = OffsetTable::new();
-        assert_eq!(table.read(&mq(0)), None);
-        table.update(&mq(0), 5, Update::IncreaseOnly);
-        table.update(&mq(0), 3, Update::IncreaseOnly);
-        assert_eq!(table.read(&mq(0)), Some(5));
-        table.update(&mq(0), 9, Update::IncreaseOnly);
-        assert_eq!(table.read(&mq(0)), Some(9));
-        table.update(&mq(0), 3, Update::Set);
-        assert_eq!(table.read(&mq(0)), Some(3));
-    }
-
-    #[test]
-    fn a_frozen_offset_stays_until_it_is_forgotten() {
+    fn an_update_never_goes_back() {
         let table = OffsetTable::new();
         let pq = ProcessQueue::new(Clock::manual());
-        table.update(&mq(0), 50, Update::Set);
-        table.update_and_freeze(&mq(0), 7);
-        table.update(&mq(0), 51, Update::IncreaseOnly);
-        table.update(&mq(0), 52, Update::Set);
-        assert!(table.update_if_owned(&mq(0), 53, &pq, Update::Set));
-        assert_eq!(table.read(&mq(0)), Some(7));
-        table.update_and_freeze(&mq(0), 8);
-        assert_eq!(table.snapshot(&[mq(0)]), [(mq(0), 8)]);
-
-        table.remove(&mq(0));
-        table.update(&mq(0), 54, Update::IncreaseOnly);
-        assert_eq!(table.read(&mq(0)), Some(54));
+        assert_eq!(table.read(&mq(0)), None);
+        assert!(table.update_if_owned(&mq(0), 5, &pq));
+        assert!(table.update_if_owned(&mq(0), 3, &pq));
+        assert_eq!(table.read(&mq(0)), Some(5));
+        assert!(table.update_if_owned(&mq(0), 9, &pq));
+        assert_eq!(table.read(&mq(0)), Some(9));
     }
 
     #[test]
     fn a_dropped_queue_commits_nothing_but_its_successor_does() {
         let table = OffsetTable::new();
         let old = ProcessQueue::new(Clock::manual());
-        assert!(table.update_if_owned(&mq(0), 5, &old, Update::IncreaseOnly));
+        assert!(table.update_if_owned(&mq(0), 5, &old));
         assert_eq!(table.take_for_drop(&mq(0), &old), Some(5));
         assert!(old.is_dropped());
-        assert!(!table.update_if_owned(&mq(0), 6, &old, Update::IncreaseOnly));
+        assert!(!table.update_if_owned(&mq(0), 6, &old));
         assert_eq!(table.read(&mq(0)), None);
 
         let new = ProcessQueue::new(Clock::manual());
-        assert!(table.update_if_owned(&mq(0), 8, &new, Update::IncreaseOnly));
-        assert!(!table.update_if_owned(&mq(0), 9, &old, Update::IncreaseOnly));
+        assert!(table.update_if_owned(&mq(0), 8, &new));
+        assert!(!table.update_if_owned(&mq(0), 9, &old));
         assert_eq!(table.read(&mq(0)), Some(8));
     }
 
@@ -196,15 +123,14 @@ mod tests {
     }
 
     #[test]
-    fn a_snapshot_forgets_the_queues_of_others() {
+    fn a_snapshot_has_all_that_is_owned() {
         let table = OffsetTable::new();
-        for id in 0..4 {
-            table.update(&mq(id), i64::from(id) * 10, Update::Set);
+        let queues: Vec<_> = (0..3).map(|_| ProcessQueue::new(Clock::manual())).collect();
+        for (id, pq) in (0..).zip(&queues) {
+            table.update_if_owned(&mq(id), i64::from(id) * 10, pq);
         }
-        let saved = table.snapshot(&[mq(3), mq(9), mq(1)]);
-        assert_eq!(saved, [(mq(3), 30), (mq(1), 10)]);
-        assert_eq!(table.read(&mq(0)), None);
-        assert_eq!(table.read(&mq(1)), Some(10));
+        table.take_for_drop(&mq(1), &queues[1]);
+        assert_eq!(table.snapshot(), [(mq(0), 0), (mq(2), 20)]);
     }
 }
 
@@ -239,9 +165,7 @@ mod loom_tests {
 
     #[test]
     fn loom_no_offset_after_a_drop() {
-        commits_race_a_drop(|table, mq, offset, pq| {
-            table.update_if_owned(mq, offset, pq, Update::IncreaseOnly)
-        });
+        commits_race_a_drop(|table, mq, offset, pq| table.update_if_owned(mq, offset, pq));
     }
 
     #[test]
@@ -251,7 +175,7 @@ mod loom_tests {
             if pq.is_dropped() {
                 return false;
             }
-            table.update(mq, offset, Update::IncreaseOnly);
+            increase(&mut table.entries.lock(), mq, offset);
             true
         });
     }

@@ -3,14 +3,20 @@ use rocketmq_protocol::body::MASTER_ID;
 
 use super::OffsetTable;
 use crate::client::{MQClientApi, MQClientInstance, OnlyThisBroker, QueueAt};
+use crate::consumer::process_queue::ProcessQueue;
 use crate::error::{Error, Result, client_error_code};
-use crate::sync::{Arc, Deadline};
+use crate::sync::{Arc, Deadline, Mutex};
 
 /// Offsets in memory, and at the brokers (Java `RemoteBrokerOffsetStore`).
 #[derive(Debug)]
 pub(crate) struct RemoteBrokerOffsetStore {
     group: String,
-    pub(crate) table: OffsetTable,
+    table: OffsetTable,
+    /// Held from reading an offset until its frame is written, which does not block. Otherwise a
+    /// periodic save or a pull could read an offset, a drop save a later one, and the older one
+    /// arrive last and stay. (A broker works on requests of one connection side by side, so the
+    /// last word can still be the older one, as with Java.)
+    sending: Mutex<()>,
 }
 
 impl RemoteBrokerOffsetStore {
@@ -18,7 +24,20 @@ impl RemoteBrokerOffsetStore {
         Self {
             group,
             table: OffsetTable::new(),
+            sending: Mutex::new(()),
         }
+    }
+
+    /// Notes how far the group has come; see [`OffsetTable::update_if_owned`].
+    pub(crate) fn update_if_owned(&self, mq: &MessageQueue, offset: i64, queue: &ProcessQueue) {
+        self.table.update_if_owned(mq, offset, queue);
+    }
+
+    /// Runs `send` with the offset in memory. It must write its frame, or none, and not block; no
+    /// other offset is written meanwhile.
+    pub(crate) fn send_with_offset(&self, mq: &MessageQueue, send: impl FnOnce(Option<i64>)) {
+        let _sending = self.sending.lock();
+        send(self.table.read(mq));
     }
 
     /// Asks the broker for the group's offset of a queue; `callback` runs once.
@@ -40,21 +59,60 @@ impl RemoteBrokerOffsetStore {
         }
     }
 
-    /// Sends the offsets of the queues given, without waiting; all others are forgotten.
-    pub(crate) fn persist_all(&self, instance: &MQClientInstance, owned: &[MessageQueue]) {
-        for (mq, offset) in self.table.snapshot(owned) {
-            self.persist_oneway(instance, &mq, offset);
+    /// Sends all offsets, without waiting.
+    pub(crate) fn persist_all(&self, instance: &MQClientInstance) {
+        let _sending = self.sending.lock();
+        for (mq, offset) in self.table.snapshot() {
+            self.send_oneway(instance, &mq, offset);
         }
     }
 
-    /// Sends one offset, without waiting for an answer (as Java does). A loss is made good by the
-    /// next round, or costs a second delivery.
-    pub(crate) fn persist_oneway(
+    /// Drops a queue, with no commit after that, and sends how far it came, without waiting.
+    pub(crate) fn drop_and_persist(
         &self,
         instance: &MQClientInstance,
         mq: &MessageQueue,
-        offset: i64,
+        queue: &ProcessQueue,
     ) {
+        let _sending = self.sending.lock();
+        if let Some(offset) = self.table.take_for_drop(mq, queue) {
+            self.send_oneway(instance, mq, offset);
+        }
+    }
+
+    /// Drops a queue, with no commit after that, without a word to the broker.
+    pub(crate) fn drop_queue(&self, mq: &MessageQueue, queue: &ProcessQueue) {
+        self.table.take_for_drop(mq, queue);
+    }
+
+    /// Drops a queue, with no commit after that, and stores an offset for it that may be smaller
+    /// than before; `callback` runs once, when the broker has it or will not have it.
+    pub(crate) fn drop_and_reset(
+        &self,
+        instance: &MQClientInstance,
+        mq: &MessageQueue,
+        queue: &ProcessQueue,
+        (offset, deadline): (i64, Deadline),
+        callback: impl FnOnce(Result<()>) + Send + 'static,
+    ) {
+        let sending = self.sending.lock();
+        self.table.take_for_drop(mq, queue);
+        match broker_of(instance, mq) {
+            Ok(addr) => instance.api().update_consumer_offset_async(
+                QueueAt { addr: &addr, mq },
+                &self.group,
+                (offset, deadline),
+                callback,
+            ),
+            Err(error) => {
+                drop(sending);
+                callback(Err(error));
+            }
+        }
+    }
+
+    /// A loss is made good by the next round, or costs a second delivery (as in Java).
+    fn send_oneway(&self, instance: &MQClientInstance, mq: &MessageQueue, offset: i64) {
         let sent = broker_of(instance, mq).and_then(|addr| {
             let at = QueueAt { addr: &addr, mq };
             instance
@@ -69,34 +127,16 @@ impl RemoteBrokerOffsetStore {
         }
     }
 
-    /// Sends one offset and waits until the broker has it.
-    pub(crate) fn persist(
-        &self,
-        instance: &MQClientInstance,
-        mq: &MessageQueue,
-        offset: i64,
-        deadline: Deadline,
-    ) -> Result<()> {
-        let addr = broker_of(instance, mq)?;
-        let call = instance.api().start_update_consumer_offset(
-            QueueAt { addr: &addr, mq },
-            &self.group,
-            offset,
-        )?;
-        MQClientApi::finish(call, deadline)
-    }
-
-    /// Sends the offsets of the queues given side by side, and returns how many the brokers have
-    /// taken by the deadline.
+    /// Sends all offsets side by side, and returns how many the brokers have taken by the deadline.
     pub(crate) fn persist_all_and_wait(
         &self,
         instance: &MQClientInstance,
-        owned: &[MessageQueue],
         deadline: Deadline,
     ) -> usize {
+        let sending = self.sending.lock();
         let calls: Vec<_> = self
             .table
-            .snapshot(owned)
+            .snapshot()
             .into_iter()
             .map(|(mq, offset)| {
                 let call = broker_of(instance, &mq).and_then(|addr| {
@@ -111,6 +151,7 @@ impl RemoteBrokerOffsetStore {
                 (mq, call)
             })
             .collect();
+        drop(sending);
         let mut saved = 0;
         for (mq, call) in calls {
             match call.and_then(|call| MQClientApi::finish(call, deadline)) {

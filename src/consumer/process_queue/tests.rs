@@ -13,6 +13,15 @@ fn message(queue_offset: i64, body_bytes: u64) -> CachedMessage {
     }
 }
 
+fn in_hands(queue_offset: i64) -> MessageInHands {
+    MessageInHands {
+        queue_offset,
+        commit_log_offset: queue_offset * 100,
+        msg_id: format!("id{queue_offset}"),
+        topic: "t".to_owned(),
+    }
+}
+
 fn queue() -> (ProcessQueue, Clock) {
     let clock = Clock::manual();
     (ProcessQueue::new(clock.clone()), clock)
@@ -90,17 +99,6 @@ fn a_pull_expires_after_two_minutes_without_another() {
     assert!(pq.is_pull_expired());
     pq.pulled();
     assert!(!pq.is_pull_expired());
-    assert_eq!(pq.last_pull(), clock.now());
-}
-
-#[test]
-fn removing_is_the_last_consumption_even_when_nothing_is_left() {
-    let (pq, clock) = queue();
-    let start = clock.now();
-    clock.advance(Duration::from_secs(3));
-    assert_eq!(pq.last_consume(), start);
-    pq.remove_messages([1]);
-    assert_eq!(pq.last_consume(), clock.now());
 }
 
 #[test]
@@ -108,16 +106,20 @@ fn only_the_first_message_can_hold_the_offset_back_and_expire() {
     let (pq, clock) = queue();
     let timeout = Duration::from_secs(900);
     pq.put_messages([message(0, 1), message(1, 1)], 2).unwrap();
-    pq.consume_started([1]);
+    pq.consume_started([in_hands(1)]);
     clock.advance(timeout * 2);
     assert_eq!(pq.first_expired(timeout), None, "0 has not begun");
-    pq.consume_started([0, 77]);
+    pq.consume_started([in_hands(0), in_hands(77)]);
     clock.advance(timeout);
     assert_eq!(pq.first_expired(timeout), None, "not longer than allowed");
     clock.advance(Duration::from_millis(1));
-    assert_eq!(pq.first_expired(timeout), Some(0));
-    pq.remove_messages([0]);
-    assert_eq!(pq.first_expired(timeout), Some(1));
+    assert_eq!(pq.first_expired(timeout), Some(in_hands(0)));
+    assert_eq!(pq.remove_if_first(1), None, "it is not the first");
+    assert_eq!(pq.remove_if_first(0), Some(1));
+    assert_eq!(pq.remove_if_first(0), None, "it is gone");
+    assert_eq!(pq.first_expired(timeout), Some(in_hands(1)));
+    assert_eq!(pq.remove_if_first(1), Some(2));
+    assert_eq!(pq.first_expired(timeout), None);
 }
 
 #[test]
