@@ -355,7 +355,7 @@ macro_rules! client_config_setters {
         /// hook, that is, clones of one `Arc`.
         pub fn rpc_hook(
             mut self,
-            hook: crate::sync::Arc<dyn $crate::remoting::rpc_hook::RPCHook>,
+            hook: $crate::sync::Arc<dyn $crate::remoting::rpc_hook::RPCHook>,
         ) -> Self {
             self.client_config.rpc_hook = Some($crate::remoting::rpc_hook::RpcHookRef::new(hook));
             self

@@ -704,7 +704,9 @@ impl DefaultMQPushConsumerImpl {
             return Err(self.wrong_state("giving a message back with", self.state.get()));
         };
         if is_logical(mq) {
-            return self.send_message_back_as_normal_message(&instance, message);
+            self.send_message_back_as_normal_message(&instance, message)?;
+            self.find_retries(&instance);
+            return Ok(());
         }
         let header = self.send_back_header(&message.into(), delay_level, mq);
         let addr = broker_of(&instance, mq)?;

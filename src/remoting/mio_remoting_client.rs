@@ -405,7 +405,7 @@ impl Inner {
         addr: &str,
         request: &mut RemotingCommand,
     ) -> Result<(BytesMut, Arc<Connection>)> {
-        if self.hooks.are_the_users() && self.event_loop.is_current() {
+        if self.hooks.has_user() && self.event_loop.is_current() {
             return Err(Error::MQClient {
                 code: None,
                 reason: format!("there is no thread for the RPC hook of a request to {addr}"),
@@ -419,7 +419,7 @@ impl Inner {
     }
 
     fn show(&self, addr: &str, request: &RemotingCommand, reply: &RemotingCommand) {
-        if self.hooks.are_the_users() && self.event_loop.is_current() {
+        if self.hooks.has_user() && self.event_loop.is_current() {
             let code = request.code;
             log::warn!(
                 "there is no thread to show the answer of {addr} to request {code} to the RPC hook"
@@ -433,7 +433,7 @@ impl Inner {
     /// event loop. If there is no such thread it runs here, and on the event loop it then does
     /// without the hook, which fails a request.
     fn where_hooks_may_run(&self, task: impl FnOnce() + Send + 'static) {
-        if !self.hooks.are_the_users() {
+        if !self.hooks.has_user() {
             return task();
         }
         if let Err(rejected) = self.hook_executor.execute(task) {

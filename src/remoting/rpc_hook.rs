@@ -130,7 +130,7 @@ impl From<&ClientConfig> for RpcHooks {
 
 impl RpcHooks {
     /// Whether one of them is the user's, which may take its time.
-    pub(super) fn are_the_users(&self) -> bool {
+    pub(super) fn has_user(&self) -> bool {
         self.user.is_some()
     }
 
