@@ -241,6 +241,7 @@ fn b71_threads_that_ask_for_one_address_share_a_connection() {
     for send in sends {
         send.join().unwrap().unwrap();
     }
+    producer.send(&Message::new("T", "m")).unwrap();
     assert_eq!((broker.connections(), broker.ended()), (1, 0));
     assert_eq!((name_server.connections(), name_server.ended()), (1, 0));
 }

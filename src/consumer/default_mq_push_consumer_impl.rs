@@ -468,6 +468,7 @@ impl DefaultMQPushConsumerImpl {
             expression_type: Some(subscription.expression_type.name().to_owned()),
             max_msg_bytes: Some(self.config.pull_batch_size_in_bytes),
             broker_name: Some(mq.broker_name().to_owned()),
+            ..PullMessageRequestHeader::default()
         }
     }
 

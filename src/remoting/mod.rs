@@ -14,6 +14,9 @@ mod mio_remoting_client;
 mod name_servers;
 #[cfg(not(loom))]
 mod permits;
+#[cfg(test)]
+#[cfg(not(loom))]
+mod reports;
 #[cfg(not(loom))]
 mod request_processor;
 mod response_future;
