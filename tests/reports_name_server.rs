@@ -23,8 +23,7 @@ use rocketmq_blocking::{
 };
 use rocketmq_embedded::Cluster;
 use support::{
-    BlackHole, FakePeer, GENEROUS, Inbox, Line, Proxy, quick, reply_to, route_of, unique,
-    wait_until,
+    BlackHole, FakePeer, Inbox, Line, Proxy, quick, reply_to, route_of, unique, wait_until,
 };
 
 const TOPIC_NOT_EXIST: i32 = 17;

@@ -2,6 +2,7 @@
 #![allow(
     clippy::disallowed_types,
     clippy::disallowed_methods,
+    clippy::expect_used,
     clippy::unwrap_used,
     clippy::panic,
     reason = "a test fails by panicking, and is outside of what loom models"

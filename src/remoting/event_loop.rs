@@ -118,6 +118,18 @@ impl Shared {
         }
     }
 
+    #[cfg(test)]
+    pub(super) fn set_next_opaque(&self, opaque: i32) {
+        self.next_opaque.store(opaque, Ordering::Relaxed);
+    }
+
+    #[cfg(test)]
+    pub(super) fn call_timers(&self) -> usize {
+        let timers = self.timers.lock();
+        let is_call = |key: &&TimerKey| matches!(key.2, Timer::Call(_));
+        timers.queue.iter().filter(is_call).count()
+    }
+
     pub(super) fn since_epoch(&self) -> Duration {
         now().saturating_duration_since(self.epoch)
     }

@@ -277,6 +277,18 @@ impl MioRemotingClient {
     }
 }
 
+#[cfg(test)]
+impl MioRemotingClient {
+    /// Calls under way to an address, and permits for asynchronous calls that are in use.
+    pub(super) fn under_way(&self, addr: &str) -> (usize, usize) {
+        let calls = match self.inner.connection(addr) {
+            Ok(connection) => connection.responses().len(),
+            Err(_) => 0,
+        };
+        (calls, PERMITS - self.inner.async_permits.free())
+    }
+}
+
 /// Runs a callback on the executor; if that cannot take it nobody else would, and it must run once,
 /// so then it runs here.
 fn hand_over(

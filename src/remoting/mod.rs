@@ -3,6 +3,8 @@
 //! Knows commands, not topics or groups. One [`EventLoop`] serves all connections of a manager; it
 //! reads, completes calls, and writes only what a calling thread could not write itself.
 
+#[cfg(not(loom))]
+mod acl_client_rpc_hook;
 mod channel_table;
 #[cfg(not(loom))]
 mod connection;
@@ -14,6 +16,9 @@ mod mio_remoting_client;
 mod name_servers;
 #[cfg(not(loom))]
 mod permits;
+#[cfg(test)]
+#[cfg(not(loom))]
+mod reports;
 #[cfg(not(loom))]
 mod request_processor;
 mod response_future;
@@ -24,6 +29,8 @@ mod socks5;
 #[cfg(not(loom))]
 mod top_addressing;
 
+#[cfg(not(loom))]
+pub use acl_client_rpc_hook::AclClientRPCHook;
 #[cfg(not(loom))]
 pub(crate) use event_loop::EventLoop;
 #[cfg(not(loom))]

@@ -20,6 +20,11 @@ impl Permits {
         }
     }
 
+    #[cfg(test)]
+    pub(super) fn free(&self) -> usize {
+        self.free.load(Ordering::Acquire)
+    }
+
     /// Takes a permit; `None` when all are in use. It does not wait: the thread that pulls for all
     /// queues must not stand still because somebody else has too much under way.
     pub(super) fn try_acquire(&self) -> Option<Permit> {

@@ -77,6 +77,13 @@ pub enum CodecError {
         /// Why it does not fit.
         detail: String,
     },
+    /// A text that a broker hands out to be given back, such as a receipt, has another form.
+    BadReceipt {
+        /// What was being read.
+        what: &'static str,
+        /// The text.
+        text: String,
+    },
     /// A subscription expression that names nothing, such as separators only.
     BadExpression {
         /// The expression as given.
@@ -113,6 +120,7 @@ impl fmt::Display for CodecError {
                 )
             }
             Self::Unencodable { what, detail } => write!(f, "{what} cannot be encoded: {detail}"),
+            Self::BadReceipt { what, text } => write!(f, "{what} {text:?} has another form"),
             Self::BadExpression { expression } => {
                 write!(f, "subscription expression {expression:?} names nothing")
             }

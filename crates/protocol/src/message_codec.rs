@@ -6,8 +6,8 @@ use bytes::{Buf, BufMut, Bytes, BytesMut};
 
 use crate::compression::CompressionType;
 use crate::{
-    CodecError, Message, MessageExt, OffsetMessageId, Properties, decode_properties, properties,
-    sys_flag,
+    BatchElements, CodecError, Message, MessageExt, OffsetMessageId, Properties, decode_properties,
+    properties, sys_flag,
 };
 
 const MAGIC_V1: u32 = 0xDAA3_20A7;
@@ -246,6 +246,9 @@ impl StoredMessage {
 /// A message that cannot be decoded is yielded as an error and the next one goes on behind it; only
 /// a length that cannot be true ends the walk, since then nobody knows where the next one starts.
 ///
+/// A message that is an inner batch is taken apart: its elements come with ascending offsets and
+/// everything else from the message that held them (Java `PullAPIWrapper#processPullResult`).
+///
 /// Bodies are slices of the reply unless they were compressed. Each expanded body may have
 /// [`MAX_DECOMPRESSED_LENGTH`](crate::compression::MAX_DECOMPRESSED_LENGTH) bytes; how many messages
 /// are expanded is up to who walks.
@@ -253,6 +256,7 @@ impl StoredMessage {
 pub struct StoredMessages {
     rest: Bytes,
     topic: Arc<str>,
+    inner: Option<InnerBatch>,
 }
 
 impl StoredMessages {
@@ -261,6 +265,7 @@ impl StoredMessages {
         Self {
             rest: bytes,
             topic: Arc::default(),
+            inner: None,
         }
     }
 
@@ -281,6 +286,56 @@ impl Iterator for StoredMessages {
     type Item = Result<MessageExt, CodecError>;
 
     fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if let Some(element) = self.inner.as_mut().and_then(InnerBatch::next) {
+                return Some(element);
+            }
+            self.inner = None;
+            match self.next_stored()? {
+                Ok(message) if message.sys_flag & UNWRAPPED == UNWRAPPED => {
+                    self.inner = Some(InnerBatch::new(message));
+                }
+                other => return Some(other),
+            }
+        }
+    }
+}
+
+/// The flags of a message that is to be taken apart.
+const UNWRAPPED: i32 = sys_flag::INNER_BATCH | sys_flag::NEED_UNWRAP;
+
+/// A message whose body is a batch, and the elements that have not been taken out yet.
+#[derive(Debug)]
+struct InnerBatch {
+    outer: MessageExt,
+    elements: BatchElements,
+}
+
+impl InnerBatch {
+    fn new(mut outer: MessageExt) -> Self {
+        let batch = std::mem::take(&mut outer.message.body);
+        Self {
+            outer,
+            elements: BatchElements::new(batch),
+        }
+    }
+
+    fn next(&mut self) -> Option<Result<MessageExt, CodecError>> {
+        let element = match self.elements.next()? {
+            Ok(element) => element,
+            Err(error) => return Some(Err(error)),
+        };
+        let mut message = self.outer.clone();
+        self.outer.queue_offset = self.outer.queue_offset.saturating_add(1);
+        message.message.flag = element.flag;
+        message.message.properties = element.properties;
+        message.message.body = element.body;
+        Some(Ok(message))
+    }
+}
+
+impl StoredMessages {
+    fn next_stored(&mut self) -> Option<Result<MessageExt, CodecError>> {
         const SMALLEST: usize = 8;
         if self.rest.is_empty() {
             return None;
@@ -353,7 +408,11 @@ fn take_host(input: &mut Bytes, v6: bool) -> Result<SocketAddr, CodecError> {
     Ok(SocketAddr::new(ip, port))
 }
 
-fn take(input: &mut Bytes, length: i32, what: &'static str) -> Result<Bytes, CodecError> {
+pub(crate) fn take(
+    input: &mut Bytes,
+    length: i32,
+    what: &'static str,
+) -> Result<Bytes, CodecError> {
     match usize::try_from(length) {
         Ok(wanted) if wanted <= input.len() => Ok(input.split_to(wanted)),
         _ => Err(CodecError::BadLength {

@@ -103,6 +103,7 @@ impl MQClientApi {
             timestamp,
             boundary_type: Some("LOWER".to_owned()),
             broker_name: at.broker_name(),
+            ..SearchOffsetRequestHeader::default()
         };
         let request = RemotingCommand::request(request_code::SEARCH_OFFSET_BY_TIMESTAMP, &header);
         self.offset_async(at.addr, request, deadline, callback);
