@@ -235,7 +235,6 @@ fn b71_threads_that_ask_for_one_address_share_a_connection() {
     let name_server = FakePeer::name_server("fake", broker.addr());
     // No heartbeat, which would connect before the threads do: the route is learnt by them.
     let producer = started(builder(&name_server.addr()));
-    // The last handle ends the connections, so one stays here.
     let sender = producer.clone();
     let sends = together(move || sender.send(&Message::new("T", "m")).map(|_| ()));
     for send in sends {

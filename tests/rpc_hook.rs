@@ -2,8 +2,8 @@
 #![allow(
     clippy::disallowed_types,
     clippy::disallowed_methods,
-    clippy::unwrap_used,
     clippy::expect_used,
+    clippy::unwrap_used,
     clippy::panic,
     reason = "a test fails by panicking, and is outside of what loom models"
 )]
@@ -11,6 +11,7 @@
 mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::env;
 use std::io::Write;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -18,13 +19,15 @@ use std::thread;
 use std::time::Duration;
 
 use rocketmq_blocking::{
-    DefaultMQProducer, DefaultMQProducerBuilder, DefaultMQPushConsumer, Error, LanguageCode,
-    MQClientManager, Message, RPCHook, RemotingCommand, request_code, response_code,
+    AclClientRPCHook, ConsumeFromWhere, DefaultMQProducer, DefaultMQProducerBuilder,
+    DefaultMQPushConsumer, Error, LanguageCode, MQClientManager, Message, RPCHook, RemotingCommand,
+    SessionCredentials, request_code, response_code,
 };
 use rocketmq_embedded::Cluster;
+use rocketmq_protocol::acl;
 use rocketmq_protocol::body::{GetConsumerListByGroupResponseBody, HeartbeatData, JsonBody};
 use rocketmq_protocol::header::OffsetResponseHeader;
-use support::{FakePeer, Inbox, quick, reply_to, reply_with, stored_in, wait_until};
+use support::{FakePeer, Inbox, quick, reply_to, reply_with, stored_in, unique, wait_until};
 
 /// Notes what it sees; in requests it counts how often they passed.
 #[derive(Default)]
@@ -339,6 +342,85 @@ fn the_event_loop_runs_no_hook() {
     let on_loop = |(_, name): &&(i32, String)| name.starts_with("MioClientSelect");
     let on_loop: Vec<_> = calls.iter().filter(on_loop).collect();
     assert!(on_loop.is_empty(), "{on_loop:?}");
+}
+
+#[test]
+fn a_signature_covers_what_is_sent() {
+    let (peer, requests) = recording(1);
+    let credentials = SessionCredentials::new("user", "key");
+    let producer = builder(&peer.addr())
+        .namespace_v2("space")
+        .rpc_hook(Arc::new(AclClientRPCHook::new(credentials)))
+        .build()
+        .unwrap();
+    producer.start().unwrap();
+    producer.send(&Message::new("T", "m")).unwrap();
+    assert_eq!(
+        sends(&requests).len(),
+        2,
+        "the second time after a good-bye"
+    );
+    for request in requests.lock().unwrap().iter() {
+        let signed = acl::signature(&request.ext_fields, request.body_bytes(), "key");
+        assert_eq!(request.ext_fields.get(acl::SIGNATURE), Some(&*signed));
+        assert_eq!(request.ext_fields.get(acl::ACCESS_KEY), Some("user"));
+    }
+}
+
+/// Needs servers with access control, and in the environment `ROCKETMQ_ACL_NAMESRV`, and
+/// `ROCKETMQ_ACL_USER` as `<access key>:<secret key>`.
+#[test]
+#[ignore = "needs a real cluster with access control"]
+fn a_real_cluster_takes_what_is_signed_and_nothing_else() {
+    let namesrv = env::var("ROCKETMQ_ACL_NAMESRV").unwrap();
+    let user = env::var("ROCKETMQ_ACL_USER").unwrap();
+    let (access_key, secret_key) = user.split_once(':').unwrap();
+    let hook = |secret_key: &str| {
+        let credentials = SessionCredentials::new(access_key, secret_key);
+        Arc::new(AclClientRPCHook::new(credentials))
+    };
+    let topic = unique("T");
+    let sender = |hook: Option<Arc<AclClientRPCHook>>| {
+        let mut builder = builder(&namesrv);
+        if let Some(hook) = hook {
+            builder = builder.rpc_hook(hook);
+        }
+        let producer = builder.build().unwrap();
+        producer.start().unwrap();
+        producer
+    };
+    let signed = sender(Some(hook(secret_key)));
+    signed.create_topic("TBW102", &topic, 1).unwrap();
+    wait_until("the name server knows the topic", || {
+        signed.fetch_publish_message_queues(&topic).is_ok()
+    });
+    let group = unique("g");
+    let inbox = Inbox::new();
+    let consumer = quick(DefaultMQPushConsumer::builder(&group))
+        .client_manager(&MQClientManager::new())
+        .namesrv_addr(&namesrv)
+        .rpc_hook(hook(secret_key))
+        .consume_from_where(ConsumeFromWhere::ConsumeFromFirstOffset)
+        .subscribe(&topic, "*")
+        .message_listener(inbox.listener())
+        .build()
+        .unwrap();
+    consumer.start().unwrap();
+    // A body beyond the limit of compression, and one below.
+    for body in ["short".to_owned(), "long ".repeat(2000)] {
+        signed.send(&Message::new(&*topic, body)).unwrap();
+    }
+    inbox.wait_for(2);
+    let report = consumer.shutdown(Duration::from_secs(10));
+    assert!(report.offsets_saved > 0, "{report:?}");
+    for hook in [None, Some(hook("wrong"))] {
+        let error = sender(hook).send(&Message::new(&*topic, "m")).unwrap_err();
+        assert_eq!(
+            error.broker_code(),
+            Some(response_code::NO_PERMISSION),
+            "{error}"
+        );
+    }
 }
 
 struct Refuses;

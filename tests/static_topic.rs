@@ -2,8 +2,8 @@
 #![allow(
     clippy::disallowed_types,
     clippy::disallowed_methods,
-    clippy::unwrap_used,
     clippy::expect_used,
+    clippy::unwrap_used,
     clippy::panic,
     reason = "a test fails by panicking, and is outside of what loom models"
 )]

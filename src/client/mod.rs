@@ -31,6 +31,6 @@ pub(crate) use mq_producer_inner::MQProducerInner;
 pub(crate) use pull_message_service::MessageRequest;
 pub use shutdown::ShutdownReport;
 pub(crate) use shutdown::Termination;
-pub(crate) use static_topic::{MOCK_BROKER_PREFIX, NOT_LEADER_FOR_QUEUE};
+pub(crate) use static_topic::MOCK_BROKER_PREFIX;
 pub(crate) use topic_publish_info::TopicPublishInfo;
 pub(crate) use topic_route::RouteOf;

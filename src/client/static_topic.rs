@@ -16,8 +16,6 @@ pub(crate) const MOCK_BROKER_PREFIX: &str = "__syslo__";
 /// Stands for the broker of a queue that nobody holds; no route names it (Java
 /// `MixAll#LOGICAL_QUEUE_MOCK_BROKER_NAME_NOT_EXIST`).
 pub(crate) const NO_BROKER: &str = "__syslo__none__";
-/// A broker's answer for a queue that has moved on (Java `ResponseCode#NOT_LEADER_FOR_QUEUE`).
-pub(crate) const NOT_LEADER_FOR_QUEUE: i32 = 501;
 /// Java `MixAll#METADATA_SCOPE_GLOBAL`; its first two characters are left out of the broker name.
 const GLOBAL_SCOPE: &str = "__global__";
 /// The most queues that a route is believed; a count is only a number on the wire.

@@ -21,8 +21,8 @@ use super::pull_request::PullRequest;
 use super::rebalance_push_impl::RebalancePushImpl;
 use crate::client::{
     FindBrokerResult, MOCK_BROKER_PREFIX, MQClientInstance, MQClientManager, MQConsumerInner,
-    Membership, NOT_LEADER_FOR_QUEUE, OnlyThisBroker, PullReply, QueueAt, Role, RouteOf,
-    ShutdownReport, Termination, TopicPublishInfo,
+    Membership, OnlyThisBroker, PullReply, QueueAt, Role, RouteOf, ShutdownReport, Termination,
+    TopicPublishInfo,
 };
 use crate::client_config::{ClientConfig, Namespace};
 use crate::error::{Error, Result, client_error_code};
@@ -533,7 +533,8 @@ impl DefaultMQPushConsumerImpl {
             // The broker has not heard of this member, because it was restarted for instance.
             instance.heartbeat_soon();
         }
-        if let (Some(NOT_LEADER_FOR_QUEUE), Some(instance)) = (error.broker_code(), self.instance())
+        if let (Some(response_code::NOT_LEADER_FOR_QUEUE), Some(instance)) =
+            (error.broker_code(), self.instance())
         {
             instance.refresh_routes_soon();
         }
@@ -878,7 +879,7 @@ impl DefaultMQPushConsumerImpl {
         ] {
             retry.put_property(name, value);
         }
-        retry.clear_property("TRAN_MSG");
+        retry.clear_property(property::TRANSACTION_PREPARED);
         retry
     }
 }

@@ -5,20 +5,19 @@ use rocketmq_protocol::compression::CompressionType;
 use rocketmq_protocol::header::SendMessageRequestHeader;
 use rocketmq_protocol::mix_all::RETRY_GROUP_TOPIC_PREFIX;
 use rocketmq_protocol::{
-    Message, MessageQueue, Properties, encode_properties, property, sys_flag, validators,
+    Message, MessageQueue, Properties, encode_properties, property, response_code, sys_flag,
+    validators,
 };
 
 use super::message_client_id_setter::create_uniq_id;
 use super::send_result::SendResult;
-use crate::client::{MQClientInstance, NOT_LEADER_FOR_QUEUE, RouteOf};
+use crate::client::{MQClientInstance, RouteOf};
 use crate::client_config::Namespace;
 use crate::error::{Error, Result, client_error_code};
 use crate::sync::{Deadline, system_time_millis};
 
 /// The longest encoded properties, in characters.
 const MAX_PROPERTIES_LENGTH: usize = i16::MAX as usize;
-/// Names the namespace in a message's properties (Java `MessageConst#PROPERTY_INSTANCE_ID`).
-const INSTANCE_ID: &str = "INSTANCE_ID";
 const COMPRESS_LEVEL: u32 = 5;
 
 /// What of a producer's settings decides what goes over the wire.
@@ -51,7 +50,7 @@ impl Prepared {
         check_message(message, &topic, settings.max_message_size)?;
         let mut properties: Properties = message.properties().clone();
         if let Some(namespace) = settings.namespace.name() {
-            properties.insert(INSTANCE_ID.to_owned(), namespace.to_owned());
+            properties.insert(property::INSTANCE_ID.to_owned(), namespace.to_owned());
         }
         let uniq_key = properties
             .entry(property::UNIQ_KEY.to_owned())
@@ -142,7 +141,7 @@ pub(crate) fn send_kernel(
         .api()
         .send_message(&addr, header, message.body.clone(), deadline)
         .inspect_err(|error| {
-            if error.broker_code() == Some(NOT_LEADER_FOR_QUEUE) {
+            if error.broker_code() == Some(response_code::NOT_LEADER_FOR_QUEUE) {
                 // The queue has moved, and the next attempt should know where.
                 instance.refresh_routes_soon();
             }

@@ -3,6 +3,8 @@
 //! Knows commands, not topics or groups. One [`EventLoop`] serves all connections of a manager; it
 //! reads, completes calls, and writes only what a calling thread could not write itself.
 
+#[cfg(not(loom))]
+mod acl_client_rpc_hook;
 mod channel_table;
 #[cfg(not(loom))]
 mod connection;
@@ -27,6 +29,8 @@ mod socks5;
 #[cfg(not(loom))]
 mod top_addressing;
 
+#[cfg(not(loom))]
+pub use acl_client_rpc_hook::AclClientRPCHook;
 #[cfg(not(loom))]
 pub(crate) use event_loop::EventLoop;
 #[cfg(not(loom))]

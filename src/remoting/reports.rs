@@ -140,9 +140,9 @@ impl World {
         let event_loop = Arc::new(EventLoop::start("test").unwrap());
         let executor = Arc::new(ThreadPool::new("callbacks", 2));
         let config = ClientConfig {
+            namesrv_addr: Vec::new(),
             connect_timeout: GENEROUS,
             channel_max_idle_time: GENEROUS,
-            close_socket_if_timeout: true,
             ..ClientConfig::default()
         };
         let client =
