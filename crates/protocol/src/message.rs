@@ -463,6 +463,11 @@ impl MessageExt {
         self.queue_id = queue_id;
     }
 
+    /// Sets its offset in the queue; that of a static topic is not the one the broker stored.
+    pub fn set_queue_offset(&mut self, offset: i64) {
+        self.queue_offset = offset;
+    }
+
     /// The message to change its topic or properties.
     pub fn message_mut(&mut self) -> &mut Message {
         &mut self.message
