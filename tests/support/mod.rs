@@ -4,6 +4,12 @@
     unused_imports,
     reason = "each test binary takes what it needs"
 )]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "tests fail by panicking"
+)]
 
 mod fake_peer;
 mod inbox;
