@@ -5,7 +5,7 @@
 //! case, and rewrites only what a strict parser refused: such keys become text, an object key the
 //! text of its JSON, and an entry of value null is left out, since Java takes null for absent.
 //!
-//! [`to_vec`] writes strict JSON, except for maps that go through [`serialize_object_keys`].
+//! [`to_vec`] writes strict JSON, except for tables of queues ([`QueueMap`](crate::body::QueueMap)).
 
 use std::io::{self, Write};
 
