@@ -9,7 +9,7 @@ use std::time::Duration;
 
 pub(crate) use address::{split_address, vip_address};
 pub(crate) use namespace::Namespace;
-use rocketmq_protocol::LanguageCode;
+use rocketmq_protocol::{LanguageCode, SerializeType};
 pub(crate) use socks_proxy::{SocksProxies, SocksProxy};
 
 use crate::error::{Error, Result};
@@ -30,6 +30,8 @@ pub(crate) struct ClientConfig {
     pub(crate) namespace_v2: Option<String>,
     pub(crate) unit_mode: bool,
     pub(crate) language: LanguageCode,
+    /// Or what the environment says that is none.
+    pub(crate) serialize_type: Result<SerializeType, String>,
     pub(crate) rpc_hook: Option<RpcHookRef>,
     pub(crate) enable_stream_request_type: bool,
     pub(crate) zone_name: Option<String>,
@@ -61,6 +63,7 @@ impl Default for ClientConfig {
             namespace_v2: None,
             unit_mode: false,
             language: LanguageCode::Rust,
+            serialize_type: serialize_type_of(std::env::var("ROCKETMQ_SERIALIZE_TYPE").ok()),
             rpc_hook: None,
             enable_stream_request_type: false,
             zone_name: filled(std::env::var("ROCKETMQ_ZONE").ok()),
@@ -112,6 +115,12 @@ impl ClientConfig {
             (_, false) => problems.extend(address_problems(&self.namesrv_addr)),
         }
         self.settle_namespace(problems);
+        if let Err(text) = &self.serialize_type {
+            problems.push(format!(
+                "the environment variable ROCKETMQ_SERIALIZE_TYPE is {text:?}, neither JSON nor \
+                 ROCKETMQ"
+            ));
+        }
         if let Err(wrong) = &self.socks_proxy_config {
             problems.extend(wrong.iter().map(|w| format!("socks_proxy_config: {w}")));
         }
@@ -232,6 +241,15 @@ fn address_problems(addrs: &[String]) -> Vec<String> {
 fn is_url_word(word: &str) -> bool {
     word.chars()
         .all(|c| c.is_ascii_graphic() && !"?#%\"<>\\".contains(c))
+}
+
+/// The form that a setting names; the text itself if it names none.
+fn serialize_type_of(text: Option<String>) -> Result<SerializeType, String> {
+    match text.as_deref() {
+        None | Some("" | "JSON") => Ok(SerializeType::Json),
+        Some("ROCKETMQ") => Ok(SerializeType::RocketMq),
+        Some(other) => Err(other.to_owned()),
+    }
 }
 
 /// The text unless it is blank.
@@ -413,6 +431,15 @@ macro_rules! client_config_setters {
         /// heartbeats. Default no; Java `unitMode`.
         pub fn unit_mode(mut self, unit_mode: bool) -> Self {
             self.client_config.unit_mode = unit_mode;
+            self
+        }
+
+        /// The form of the headers of requests; servers answer in their own. Request codes beyond
+        /// 32,767 have no place in the binary form and are written as JSON. Default: the
+        /// environment variable `ROCKETMQ_SERIALIZE_TYPE`, else JSON; Java system property
+        /// `rocketmq.serialize.type`.
+        pub fn serialize_type(mut self, form: rocketmq_protocol::SerializeType) -> Self {
+            self.client_config.serialize_type = Ok(form);
             self
         }
 
@@ -614,6 +641,18 @@ mod tests {
         assert!(problems_of(neither)[0].contains("namesrv_domain"));
         assert!(asking("h", "s").shares_name_server_with(&asking("h", "t")));
         assert!(!asking("h", "s").shares_name_server_with(&asking("g", "s")));
+    }
+
+    #[test]
+    fn the_form_of_headers_is_one_of_two() {
+        let of = |text: &str| serialize_type_of(Some(text.to_owned()));
+        assert_eq!(serialize_type_of(None), Ok(SerializeType::Json));
+        assert_eq!(of(""), Ok(SerializeType::Json));
+        assert_eq!(of("JSON"), Ok(SerializeType::Json));
+        assert_eq!(of("ROCKETMQ"), Ok(SerializeType::RocketMq));
+        let mut config = with_list("h:1");
+        config.serialize_type = of("xml");
+        assert!(problems_of(config)[0].contains("\"xml\""));
     }
 
     #[test]

@@ -21,7 +21,7 @@ use std::time::Duration;
 use rocketmq_blocking::{
     AclClientRPCHook, ConsumeFromWhere, DefaultMQProducer, DefaultMQProducerBuilder,
     DefaultMQPushConsumer, Error, LanguageCode, MQClientManager, Message, RPCHook, RemotingCommand,
-    SessionCredentials, request_code, response_code,
+    SerializeType, SessionCredentials, request_code, response_code,
 };
 use rocketmq_embedded::Cluster;
 use rocketmq_protocol::acl;
@@ -34,6 +34,7 @@ use support::{FakePeer, Inbox, quick, reply_to, reply_with, stored_in, unique, w
 struct Recorder {
     requests: Mutex<Vec<(String, i32)>>,
     responses: Mutex<Vec<(i32, i32)>>,
+    threads: Mutex<BTreeSet<String>>,
 }
 
 impl RPCHook for Recorder {
@@ -45,16 +46,23 @@ impl RPCHook for Recorder {
         request.ext_fields.set("passed", (passed + 1).to_string());
         let mut requests = self.requests.lock().unwrap();
         requests.push((addr.to_owned(), request.code));
+        self.note_thread();
     }
 
     fn do_after_response(&self, _: &str, request: &RemotingCommand, response: &RemotingCommand) {
         assert!(request.ext_fields.get("passed").is_some());
         let mut responses = self.responses.lock().unwrap();
         responses.push((request.code, response.code));
+        self.note_thread();
     }
 }
 
 impl Recorder {
+    fn note_thread(&self) {
+        let name = thread::current().name().unwrap_or_default().to_owned();
+        self.threads.lock().unwrap().insert(name);
+    }
+
     fn codes(&self) -> BTreeSet<i32> {
         let requests = self.requests.lock().unwrap();
         requests.iter().map(|(_, code)| *code).collect()
@@ -117,6 +125,9 @@ fn every_request_of_producer_and_consumer_passes_the_hook() {
     wait_until("all answers were shown", || {
         missing(hook.answered()).is_empty()
     });
+    let threads = hook.threads.lock().unwrap();
+    let on_event_loop = threads.contains("MioClientSelector");
+    assert!(!on_event_loop, "it is the user's code: {threads:?}");
     let requests = hook.requests.lock().unwrap();
     let to_name_server = requests
         .iter()
@@ -176,6 +187,7 @@ fn fields_are_added_in_javas_order_around_the_hook() {
         .zone_name("z1")
         .zone_mode("true")
         .language(LanguageCode::Cpp)
+        .serialize_type(SerializeType::RocketMq)
         .build()
         .unwrap();
     producer.start().unwrap();
@@ -199,6 +211,7 @@ fn fields_are_added_in_javas_order_around_the_hook() {
             (request.language, request.version),
             (LanguageCode::Cpp, 513)
         );
+        assert_eq!(request.serialize_type, SerializeType::RocketMq);
     }
     let send = sends(&requests).remove(0);
     assert_eq!(send.ext_fields.get("b"), Some("T"), "nothing is renamed");
@@ -220,6 +233,7 @@ fn by_default_nothing_is_added() {
             (request.language, request.version),
             (LanguageCode::Rust, 513)
         );
+        assert_eq!(request.serialize_type, SerializeType::Json);
     }
     assert_eq!(
         sends(&requests)[0].ext_fields.get("k"),

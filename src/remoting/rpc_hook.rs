@@ -3,7 +3,7 @@
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use rocketmq_protocol::{LanguageCode, RemotingCommand};
+use rocketmq_protocol::{LanguageCode, RemotingCommand, SerializeType};
 
 use crate::client_config::ClientConfig;
 use crate::error::{Error, Result};
@@ -69,7 +69,8 @@ pub trait RPCHook: Send + Sync {
     fn do_before_request(&self, remote_addr: &str, request: &mut RemotingCommand);
 
     /// Called with an answer of whatever code and the request that it is for, before the caller has
-    /// it; not for one-way requests, and not when no answer came. Default: nothing.
+    /// it; not for one-way requests, not when no answer came, and not with a server's good-bye, which
+    /// has the request sent again. Default: nothing.
     fn do_after_response(
         &self,
         remote_addr: &str,
@@ -102,12 +103,13 @@ impl fmt::Debug for RpcHookRef {
     }
 }
 
-/// All that is done to a request, in Java's order: the language, the namespace
+/// All that is done to a request, in Java's order: language and form, the namespace
 /// (`NamespaceRpcHook`), the kind of request (`StreamTypeRPCHook`), the user's hook, the zone
 /// (`DynamicalExtFieldRPCHook`).
 #[derive(Debug, Clone)]
 pub(crate) struct RpcHooks {
     language: LanguageCode,
+    serialize_type: SerializeType,
     namespace_v2: Option<String>,
     stream_request_type: bool,
     user: Option<RpcHookRef>,
@@ -119,6 +121,7 @@ impl From<&ClientConfig> for RpcHooks {
     fn from(config: &ClientConfig) -> Self {
         Self {
             language: config.language,
+            serialize_type: config.serialize_type.clone().unwrap_or_default(),
             namespace_v2: config.namespace_v2.clone(),
             stream_request_type: config.enable_stream_request_type,
             user: config.rpc_hook.clone(),
@@ -137,6 +140,7 @@ impl RpcHooks {
     /// Makes a request ready to be sent, for the first time or once more.
     pub(super) fn before_request(&self, addr: &str, request: &mut RemotingCommand) -> Result<()> {
         request.language = self.language;
+        request.serialize_type = self.serialize_type;
         if let Some(namespace) = &self.namespace_v2 {
             request.ext_fields.set("nsd", "true");
             request.ext_fields.set("ns", namespace.as_str());
