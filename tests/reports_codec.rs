@@ -2,6 +2,7 @@
 #![allow(
     clippy::disallowed_types,
     clippy::disallowed_methods,
+    clippy::unwrap_used,
     reason = "a test is outside of what loom models"
 )]
 
