@@ -10,7 +10,7 @@
 
 mod support;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::env;
 use std::io::Write;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -25,7 +25,9 @@ use rocketmq_blocking::{
 };
 use rocketmq_embedded::Cluster;
 use rocketmq_protocol::acl;
-use support::{FakePeer, Inbox, quick, reply_to, stored_in, unique, wait_until};
+use rocketmq_protocol::body::{GetConsumerListByGroupResponseBody, HeartbeatData, JsonBody};
+use rocketmq_protocol::header::OffsetResponseHeader;
+use support::{FakePeer, Inbox, quick, reply_to, reply_with, stored_in, unique, wait_until};
 
 /// Notes what it sees; in requests it counts how often they passed.
 #[derive(Default)]
@@ -258,6 +260,102 @@ fn a_request_that_is_sent_again_passes_again() {
     let responses = hook.responses.lock().unwrap();
     let of_send: Vec<_> = responses.iter().filter(|(code, _)| *code == 310).collect();
     assert_eq!(of_send, [&(310, 0)], "the good-bye is no answer");
+}
+
+/// Notes the threads it is called on.
+#[derive(Default)]
+struct Threads(Mutex<Vec<(i32, String)>>);
+
+impl Threads {
+    fn note(&self, code: i32) {
+        let name = thread::current().name().unwrap_or_default().to_owned();
+        self.0.lock().unwrap().push((code, name));
+    }
+}
+
+impl RPCHook for Threads {
+    fn do_before_request(&self, _: &str, request: &mut RemotingCommand) {
+        self.note(request.code);
+    }
+
+    fn do_after_response(&self, _: &str, request: &RemotingCommand, _: &RemotingCommand) {
+        self.note(request.code);
+    }
+}
+
+/// Heartbeats begin and end on the event loop, and what a server says good-bye to is sent again from
+/// there; a hook that took its time there would stop all clients of the process.
+#[test]
+fn the_event_loop_runs_no_hook() {
+    const GOODBYE_FIRST: [i32; 3] = [
+        request_code::HEART_BEAT,
+        request_code::QUERY_CONSUMER_OFFSET,
+        request_code::UNREGISTER_CLIENT,
+    ];
+    let addr = Arc::new(Mutex::new(String::new()));
+    let own = Arc::clone(&addr);
+    let counts: Arc<Mutex<BTreeMap<i32, usize>>> = Arc::default();
+    let counted = Arc::clone(&counts);
+    let member = Mutex::new(String::new());
+    let peer = FakePeer::start(move |stream, request| {
+        let mut counts = counted.lock().unwrap();
+        let count = counts.entry(request.code).or_default();
+        *count += 1;
+        let first = *count == 1;
+        drop(counts);
+        let frame = match request.code {
+            code if first && GOODBYE_FIRST.contains(&code) => {
+                reply_to(&request, response_code::GO_AWAY, Vec::new())
+            }
+            request_code::GET_ROUTEINFO_BY_TOPIC => {
+                let route = support::route_of("broker-a", &own.lock().unwrap());
+                reply_to(&request, response_code::SUCCESS, route)
+            }
+            request_code::HEART_BEAT => {
+                let data = HeartbeatData::from_command(&request).unwrap();
+                *member.lock().unwrap() = data.client_id;
+                reply_to(&request, response_code::SUCCESS, Vec::new())
+            }
+            request_code::GET_CONSUMER_LIST_BY_GROUP => {
+                let body = GetConsumerListByGroupResponseBody {
+                    consumer_id_list: vec![member.lock().unwrap().clone()],
+                };
+                reply_to(&request, response_code::SUCCESS, body.to_json().unwrap())
+            }
+            request_code::QUERY_CONSUMER_OFFSET => {
+                reply_with(&request, &OffsetResponseHeader { offset: 7 }, Vec::new())
+            }
+            request_code::PULL_MESSAGE => return true,
+            _ => reply_to(&request, response_code::SUCCESS, Vec::new()),
+        };
+        stream.write_all(&frame).is_ok()
+    });
+    *addr.lock().unwrap() = peer.addr();
+    let hook = Arc::new(Threads::default());
+    let consumer = quick(DefaultMQPushConsumer::builder("g"))
+        .client_manager(&MQClientManager::new())
+        .namesrv_addr(&peer.addr())
+        .rpc_hook(hook.clone())
+        .subscribe("T", "*")
+        .message_listener(Inbox::new().listener())
+        .build()
+        .unwrap();
+    consumer.start().unwrap();
+    wait_until("the queues are pulled from", || {
+        counts.lock().unwrap().get(&request_code::PULL_MESSAGE) >= Some(&1)
+    });
+    assert!(consumer.shutdown(Duration::from_secs(5)).threads_joined);
+    let calls = hook.0.lock().unwrap();
+    for code in GOODBYE_FIRST {
+        let sent = counts.lock().unwrap()[&code];
+        let of_code = calls.iter().filter(|(of, _)| *of == code).count();
+        assert!(sent >= 2, "{code} was sent again");
+        // Each before it is sent, and all but the good-bye after the answer.
+        assert!(of_code > sent, "{code}: {of_code} calls, {sent} sent");
+    }
+    let on_loop = |(_, name): &&(i32, String)| name.starts_with("MioClientSelect");
+    let on_loop: Vec<_> = calls.iter().filter(on_loop).collect();
+    assert!(on_loop.is_empty(), "{on_loop:?}");
 }
 
 #[test]

@@ -13,8 +13,9 @@ mod support;
 use std::collections::BTreeMap;
 use std::env;
 use std::io::Write;
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use bytes::BytesMut;
@@ -109,7 +110,7 @@ fn broker() -> (FakePeer, Asked) {
                 };
                 reply_to(&request, response_code::SUCCESS, body.to_json().unwrap())
             }
-            request_code::PULL_MESSAGE => match found(&request) {
+            request_code::PULL_MESSAGE => match found(&request, stream.local_addr().unwrap()) {
                 Some(frame) => frame,
                 None => return true,
             },
@@ -121,13 +122,12 @@ fn broker() -> (FakePeer, Asked) {
 }
 
 /// The one message, to who asks for it; later pulls wait for ever.
-fn found(request: &RemotingCommand) -> Option<BytesMut> {
+fn found(request: &RemotingCommand, host: SocketAddr) -> Option<BytesMut> {
     let is_first = request.ext_fields.get("queueOffset") == Some("100")
         && request.ext_fields.get("topic") == Some("T");
     if !is_first {
         return None;
     }
-    let host = "127.0.0.1:1".parse().unwrap();
     let mut stored = BytesMut::new();
     StoredMessage {
         queue_id: 0,
@@ -294,6 +294,38 @@ fn pulls_and_offsets_go_to_who_holds_the_queue_and_offsets_are_shifted() {
             );
         }
     }
+    consumer.shutdown(Duration::from_secs(5));
+}
+
+/// Its place in the log means something to that broker only, and a made-up broker name to none.
+#[test]
+fn a_message_that_the_listener_keeps_is_given_back_to_who_stored_it() {
+    let world = World::start();
+    let (release, held) = mpsc::channel::<()>();
+    let held = Mutex::new(held);
+    let consumer = quick(DefaultMQPushConsumer::builder("g"))
+        .client_manager(&MQClientManager::new())
+        .namesrv_addr(&world.name_server.addr())
+        .subscribe("T", "*")
+        .consume_timeout(Duration::from_millis(100))
+        .message_listener(
+            move |messages: &[MessageExt], _: &mut ConsumeConcurrentlyContext| {
+                if messages[0].queue_id() == 0 {
+                    let _ = held.lock().unwrap().recv();
+                }
+                ConsumeConcurrentlyStatus::ConsumeSuccess
+            },
+        )
+        .build()
+        .unwrap();
+    consumer.start().unwrap();
+    let back = request_code::CONSUMER_SEND_MSG_BACK;
+    wait_until("the message is given back", || {
+        !world.asked("broker-a", back).is_empty()
+    });
+    assert_eq!(world.asked("broker-a", back), [pair("", "")]);
+    assert!(world.asked("broker-b", back).is_empty());
+    drop(release);
     consumer.shutdown(Duration::from_secs(5));
 }
 

@@ -245,7 +245,7 @@ impl MQClientInstance {
         if let Some(service) = &self.name_server_address_service {
             joined &= ended(service.shutdown_until(deadline));
         }
-        self.api.remoting().close();
+        joined &= self.api.remoting().close(deadline);
         let pool = self.executor.shutdown(deadline);
         joined &= pool.left == 0;
         log::info!("client {} stopped", self.client_id);

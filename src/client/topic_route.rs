@@ -169,7 +169,7 @@ impl TopicRoutes {
                 gone.broker_addr,
                 gone.broker_name
             );
-            self.api.remoting().release(&gone.broker_addr);
+            self.api.release(&gone.broker_addr);
         }
     }
 

@@ -78,6 +78,20 @@ mod tests {
         }
     }
 
+    /// apache/rocketmq#7822, #10834, rocketmq-client-go#1215: addresses with brackets were parted at
+    /// their first colon. The last one parts host and port, and the VIP channel's port is never 0.
+    #[test]
+    fn b72_addresses_are_parted_at_the_last_colon() {
+        assert_eq!(vip_address("127.0.0.1:10911"), "127.0.0.1:10909");
+        assert_eq!(vip_address("[::1]:10911"), "[::1]:10909");
+        let parted = split_address("[2001:db8::1]:10911");
+        assert_eq!(parted, Ok(("2001:db8::1", 10911)));
+        for bad in ["2001:db8::1", "host", "h:70000"] {
+            assert!(split_address(bad).is_err(), "{bad}");
+        }
+        assert_eq!(vip_address("h:2"), "h:2");
+    }
+
     #[test]
     fn the_vip_channel_is_two_ports_below() {
         assert_eq!(vip_address("127.0.0.1:10911"), "127.0.0.1:10909");

@@ -147,6 +147,19 @@ impl DefaultMQPushConsumer {
             .wait_for_end(Deadline::after(timeout))
     }
 
+    /// Changes how many threads call the listener, also while it runs: more start when there is
+    /// work for them, and those too many end after the call they are in. Java `updateCorePoolSize`.
+    ///
+    /// # Errors
+    /// [`InvalidConfig`](crate::Error::InvalidConfig) outside of 1..=1000.
+    pub fn update_core_pool_size(&self, threads: usize) -> Result<()> {
+        let mut problems = Vec::new();
+        check_range(("consume_threads", threads as u64, 1, 1000), &mut problems);
+        client_config::reject(problems)?;
+        self.guard.inner.consume_service().set_threads(threads);
+        Ok(())
+    }
+
     /// Replaces the list of name servers, `host:port` joined by `;`. All clients that share the
     /// instance have it from now on. If the server in use is not in it, its connection is closed and
     /// what is being asked there is asked of another one.
@@ -162,19 +175,6 @@ impl DefaultMQPushConsumer {
     /// `MQClientAPIImpl#updateNameServerAddressList`
     pub fn update_name_server_address_list(&self, list: &str) -> Result<()> {
         self.guard.inner.update_name_server_address_list(list)
-    }
-
-    /// Changes how many threads call the listener, also while it runs: more start when there is
-    /// work for them, and those too many end after the call they are in. Java `updateCorePoolSize`.
-    ///
-    /// # Errors
-    /// [`InvalidConfig`](crate::Error::InvalidConfig) outside of 1..=1000.
-    pub fn update_core_pool_size(&self, threads: usize) -> Result<()> {
-        let mut problems = Vec::new();
-        check_range(("consume_threads", threads as u64, 1, 1000), &mut problems);
-        client_config::reject(problems)?;
-        self.guard.inner.consume_service().set_threads(threads);
-        Ok(())
     }
 
     /// Where the consumer is in its life.

@@ -705,7 +705,7 @@ impl DefaultMQPushConsumerImpl {
         let Some(instance) = self.instance() else {
             return Err(self.wrong_state("giving a message back with", self.state.get()));
         };
-        if mq.broker_name().starts_with(MOCK_BROKER_PREFIX) {
+        if is_logical(mq) {
             self.send_message_back_as_normal_message(&instance, message)?;
             self.find_retries(&instance);
             return Ok(());
@@ -739,7 +739,7 @@ impl DefaultMQPushConsumerImpl {
                     .max_reconsume_times
                     .unwrap_or(DEFAULT_MAX_RECONSUME_TIMES),
             ),
-            broker_name: Some(mq.broker_name().to_owned()),
+            broker_name: Some(mq.broker_name().to_owned()).filter(|_| !is_logical(mq)),
         }
     }
 
@@ -756,11 +756,6 @@ impl DefaultMQPushConsumerImpl {
     /// `ProcessQueue#cleanExpiredMsg`). Runs on the timer: it waits for nothing.
     fn give_expired_back(self: &Arc<Self>) {
         for (mq, queue) in self.rebalance.process_queues() {
-            if mq.broker_name().starts_with(MOCK_BROKER_PREFIX) {
-                // What is known of the message is its place in a log, and the broker that holds the
-                // queue now may have another message there.
-                continue;
-            }
             self.give_first_expired_back(mq, queue, EXPIRED_AT_A_TIME);
         }
     }
@@ -780,7 +775,14 @@ impl DefaultMQPushConsumerImpl {
             return;
         };
         let offset = message.queue_offset;
-        let addr = match broker_of(&instance, &mq) {
+        let addr = if is_logical(&mq) {
+            // Its place in the log is one in that broker's log (as in Java), which need not be the
+            // one that holds the queue now.
+            Ok(message.store_host.to_string().into())
+        } else {
+            broker_of(&instance, &mq)
+        };
+        let addr = match addr {
             Ok(addr) => addr,
             Err(error) => return log::warn!("{mq}: the message at {offset} stays: {error}"),
         };
@@ -880,6 +882,11 @@ impl DefaultMQPushConsumerImpl {
         retry.clear_property(property::TRANSACTION_PREPARED);
         retry
     }
+}
+
+/// Whether a queue is one of a static topic.
+fn is_logical(mq: &MessageQueue) -> bool {
+    mq.broker_name().starts_with(MOCK_BROKER_PREFIX)
 }
 
 impl MQConsumerInner for DefaultMQPushConsumerImpl {

@@ -282,18 +282,17 @@ impl DefaultMQProducerImpl {
                 break;
             }
         }
-        if let Some(
-            failure @ Error::MQClient {
-                code: Some(client_error_code::NO_NAME_SERVER_EXCEPTION),
-                source: None,
-                ..
-            },
-        ) = failure
-        {
-            // Nobody can be asked; nothing is wrong with the topic.
-            return Err(failure);
-        }
         let reason = match failure {
+            Some(
+                none @ Error::MQClient {
+                    code: Some(client_error_code::NO_NAME_SERVER_EXCEPTION),
+                    source: None,
+                    ..
+                },
+            ) => {
+                // There is no server to ask, and nothing is wrong with the topic (as in Java).
+                return Err(none);
+            }
             Some(_) => format!("the route of topic {topic} cannot be asked for"),
             None => format!(
                 "no route for topic {topic}: create it, or let brokers create topics \

@@ -16,7 +16,7 @@ use crate::client_config::Namespace;
 use crate::error::{Error, Result, client_error_code};
 use crate::sync::{Deadline, system_time_millis};
 
-/// The longest encoded properties, in characters.
+/// The longest encoded properties, in bytes: their length field has two.
 const MAX_PROPERTIES_LENGTH: usize = i16::MAX as usize;
 const COMPRESS_LEVEL: u32 = 5;
 
@@ -65,7 +65,7 @@ impl Prepared {
             max_reconsume_times = number(property::MAX_RECONSUME_TIMES);
         }
         let properties = encode_properties(&properties);
-        if properties.encode_utf16().count() > MAX_PROPERTIES_LENGTH {
+        if properties.len() > MAX_PROPERTIES_LENGTH {
             return Err(Error::InvalidMessage {
                 topic,
                 reason: format!(

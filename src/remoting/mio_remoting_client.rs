@@ -70,6 +70,9 @@ struct Inner {
     executor: Arc<ThreadPool>,
     config: RemotingConfig,
     hooks: RpcHooks,
+    /// Runs the user's hook where neither the event loop may nor the executor should. One thread, so
+    /// that the hook sees what it sees here in order.
+    hook_executor: ThreadPool,
     channels: ChannelTable<Connection>,
     name_servers: NameServers,
     async_permits: Permits,
@@ -90,6 +93,7 @@ impl MioRemotingClient {
                 executor,
                 config: config.into(),
                 hooks: config.into(),
+                hook_executor: ThreadPool::new("RPCHookExecutor", 1),
                 channels: ChannelTable::new(),
                 name_servers: NameServers::new(config.namesrv_addr.clone()),
                 async_permits: Permits::new(PERMITS),
@@ -147,7 +151,7 @@ impl MioRemotingClient {
             let outcome = outcome.map_err(|error| with_waited(error, started));
             let shown = move |outcome: Result<RemotingCommand>| {
                 if let Ok(reply) = &outcome {
-                    inner.hooks.after_response(&to, &request, reply);
+                    inner.show(&to, &request, reply);
                 }
                 callback(outcome);
             };
@@ -166,7 +170,7 @@ impl MioRemotingClient {
     /// Sends a request and runs `completion` with the outcome, exactly once, on the thread that
     /// finds it, the event loop's for one: it must not block. It takes neither a permit nor a thread
     /// of the executor, so that a client whose callbacks are busy still says that it is there; and a
-    /// silent server is left as after a synchronous call.
+    /// silent server is left as after a synchronous call. May be called on the event loop.
     pub(crate) fn invoke_directly(
         &self,
         addr: &str,
@@ -177,10 +181,10 @@ impl MioRemotingClient {
         let inner = Arc::clone(&self.inner);
         let to = addr.to_owned();
         let finish = move |request: RemotingCommand, outcome: Result<RemotingCommand>| {
-            let this = Arc::clone(&inner);
-            this.with_hook(move || {
+            let shower = Arc::clone(&inner);
+            inner.where_hooks_may_run(move || {
                 if let Ok(reply) = &outcome {
-                    inner.hooks.after_response(&to, &request, reply);
+                    shower.show(&to, &request, reply);
                 }
                 completion(outcome);
             });
@@ -192,8 +196,10 @@ impl MioRemotingClient {
             on_silence: OnSilence::Close,
             finish: Box::new(finish),
         };
-        let (inner, to) = (Arc::clone(&self.inner), addr.to_owned());
-        self.inner.with_hook(move || inner.submit_async(&to, call));
+        let inner = Arc::clone(&self.inner);
+        let to = addr.to_owned();
+        self.inner
+            .where_hooks_may_run(move || inner.submit_async(&to, call));
     }
 
     /// Lets go of the connection to a server that is not needed any more; what waits there is still
@@ -209,11 +215,9 @@ impl MioRemotingClient {
     pub(crate) fn invoke_oneway(&self, addr: &str, mut request: RemotingCommand) -> Result<()> {
         let permit = self.inner.oneway_permits.try_acquire();
         let _permit = permit.ok_or_else(|| too_much("one-way", addr))?;
-        self.inner.hooks.before_request(addr, &mut request)?;
-        request.opaque = self.inner.event_loop.shared().next_opaque();
         request.mark_oneway();
-        let frame = encode(addr, &request)?;
-        self.inner.connection(addr)?.submit(request.opaque, frame)
+        let (frame, connection) = self.inner.prepare(addr, &mut request)?;
+        connection.submit(request.opaque, frame)
     }
 
     /// Asks the name server in use, and the others in turn if that one does not answer. The reply
@@ -241,15 +245,13 @@ impl MioRemotingClient {
                 break;
             }
         }
-        if servers.count() == 0 {
-            return Err(Error::client(
-                client_error_code::NO_NAME_SERVER_EXCEPTION,
-                "no address of a name server is known",
-            ));
-        }
+        let reason = match failures.len() {
+            0 => "no address of a name server is known".to_owned(),
+            asked => format!("none of {asked} name servers has answered"),
+        };
         Err(Error::MQClient {
             code: Some(client_error_code::NO_NAME_SERVER_EXCEPTION),
-            reason: format!("none of {} name servers has answered", failures.len()),
+            reason,
             source: failures.pop().map(Box::new),
         })
     }
@@ -269,11 +271,13 @@ impl MioRemotingClient {
         }
     }
 
-    /// Closes all connections, whose pending calls fail, and makes no new ones.
-    pub(crate) fn close(&self) {
+    /// Closes all connections, whose pending calls fail, and makes no new ones. Returns whether the
+    /// thread that calls the user's hook has ended by the deadline.
+    pub(crate) fn close(&self, deadline: Deadline) -> bool {
         for connection in self.inner.channels.close() {
             connection.close(&shut_down(connection.addr()));
         }
+        self.inner.hook_executor.shutdown(deadline).left == 0
     }
 }
 
@@ -362,7 +366,7 @@ enum OnSilence {
     Close,
 }
 
-/// A call that ends by its completion.
+/// A call that nobody waits for.
 struct AsyncCall {
     request: RemotingCommand,
     deadline: Deadline,
@@ -406,40 +410,65 @@ impl Inner {
         }
     }
 
-    /// Runs what calls the user's hook, if there is one, on a thread that may be held up: the event
-    /// loop runs nothing of the user's, and the executor may be busy with his callbacks.
-    fn with_hook(&self, task: impl FnOnce() + Send + 'static) {
+    /// Makes a request ready to be sent, for the first time or once more: hooks, a number of its own
+    /// and its bytes.
+    fn prepare(
+        self: &Arc<Self>,
+        addr: &str,
+        request: &mut RemotingCommand,
+    ) -> Result<(BytesMut, Arc<Connection>)> {
+        if self.hooks.has_user() && self.event_loop.is_current() {
+            return Err(Error::MQClient {
+                code: None,
+                reason: format!("there is no thread for the RPC hook of a request to {addr}"),
+                source: None,
+            });
+        }
+        self.hooks.before_request(addr, request)?;
+        request.opaque = self.event_loop.shared().next_opaque();
+        let frame = encode(addr, request)?;
+        Ok((frame, self.connection(addr)?))
+    }
+
+    fn show(&self, addr: &str, request: &RemotingCommand, reply: &RemotingCommand) {
+        if self.hooks.has_user() && self.event_loop.is_current() {
+            let code = request.code;
+            log::warn!(
+                "there is no thread to show the answer of {addr} to request {code} to the RPC hook"
+            );
+            return;
+        }
+        self.hooks.after_response(addr, request, reply);
+    }
+
+    /// Runs what calls hooks: on a thread of their own if one is the user's, because this may be the
+    /// event loop. If there is no such thread it runs here, and on the event loop it then does
+    /// without the hook, which fails a request.
+    fn where_hooks_may_run(&self, task: impl FnOnce() + Send + 'static) {
         if !self.hooks.has_user() {
             return task();
         }
-        if let Err(rejected) = self.event_loop.shared().resolver.execute(task) {
+        if let Err(rejected) = self.hook_executor.execute(task) {
             (rejected.task)();
         }
     }
 
     fn submit_async(self: &Arc<Self>, addr: &str, mut call: AsyncCall) {
-        let opaque = self.event_loop.shared().next_opaque();
-        call.request.opaque = opaque;
-        let submitted = self
-            .hooks
-            .before_request(addr, &mut call.request)
-            .and_then(|()| encode(addr, &call.request))
-            .and_then(|frame| Ok((frame, self.connection(addr)?)));
-        let (frame, connection) = match submitted {
-            Ok(submitted) => submitted,
+        let (frame, connection) = match self.prepare(addr, &mut call.request) {
+            Ok(prepared) => prepared,
             Err(error) => return (call.finish)(call.request, Err(error)),
         };
         let this = Arc::clone(self);
         let over = Arc::clone(&connection);
         let started = now();
-        let deadline = call.deadline;
+        let (opaque, deadline) = (call.request.opaque, call.deadline);
         let completion = move |outcome: Result<RemotingCommand>| match outcome {
             Ok(reply) if reply.code == response_code::GO_AWAY => match call.go_away {
                 GoAway::Reconnect => {
                     this.leave(&over);
                     call.go_away = GoAway::Fail;
-                    let client = Arc::clone(&this);
-                    client.with_hook(move || this.submit_async(over.addr(), call));
+                    let again = Arc::clone(&this);
+                    this.where_hooks_may_run(move || again.submit_async(over.addr(), call));
                 }
                 GoAway::Fail => (call.finish)(call.request, Err(gone_away(over.addr()))),
             },
@@ -548,11 +577,8 @@ pub(crate) struct PendingCall {
 
 impl PendingCall {
     fn start(client: Arc<Inner>, addr: &str, mut request: RemotingCommand) -> Result<Self> {
-        client.hooks.before_request(addr, &mut request)?;
-        let opaque = client.event_loop.shared().next_opaque();
-        request.opaque = opaque;
-        let frame = encode(addr, &request)?;
-        let connection = client.connection(addr)?;
+        let (frame, connection) = client.prepare(addr, &mut request)?;
+        let opaque = request.opaque;
         let future = ResponseFuture::new();
         let responses = connection.responses();
         responses.insert(opaque, Waiter::Future(future.clone()));
@@ -594,9 +620,7 @@ impl PendingCall {
     }
 
     fn show(&self, reply: &RemotingCommand) {
-        self.client
-            .hooks
-            .after_response(self.addr(), &self.request, reply);
+        self.client.show(self.addr(), &self.request, reply);
     }
 
     fn wait_for_reply(&self, deadline: Deadline) -> Result<RemotingCommand> {

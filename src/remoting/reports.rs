@@ -155,7 +155,7 @@ impl World {
     }
 
     fn end(self) {
-        self.client.close();
+        assert!(self.client.close(Deadline::after(GENEROUS)));
         assert!(self.event_loop.shutdown(Deadline::after(GENEROUS)));
         assert_eq!(self.executor.shutdown(Deadline::after(GENEROUS)).left, 0);
     }

@@ -64,8 +64,8 @@ use crate::sync::Arc;
 /// ```
 pub trait RPCHook: Send + Sync {
     /// Called with the request as it is about to be sent to `remote_addr`, on the thread that sends
-    /// it: that of a user's call, or one of the library's, which must not be held up. It must not
-    /// call the client back and wait.
+    /// it: that of a user's call, or one of the library's, which must not be held up. It may be under
+    /// a lock of the client, so it must not call the client.
     fn do_before_request(&self, remote_addr: &str, request: &mut RemotingCommand);
 
     /// Called with an answer of whatever code and the request that it is for, before the caller has
@@ -132,6 +132,11 @@ impl From<&ClientConfig> for RpcHooks {
 }
 
 impl RpcHooks {
+    /// Whether one of them is the user's, which may take its time.
+    pub(super) fn has_user(&self) -> bool {
+        self.user.is_some()
+    }
+
     /// Makes a request ready to be sent, for the first time or once more.
     pub(super) fn before_request(&self, addr: &str, request: &mut RemotingCommand) -> Result<()> {
         request.language = self.language;
@@ -163,10 +168,6 @@ impl RpcHooks {
             }
         }
         Ok(())
-    }
-
-    pub(super) fn has_user(&self) -> bool {
-        self.user.is_some()
     }
 
     /// Shows an answer to the user's hook.

@@ -71,8 +71,7 @@ impl FakePeer {
 
     /// How many connections neither side has ended.
     pub(crate) fn open_connections(&self) -> usize {
-        let ended = self.ended.load(Ordering::SeqCst);
-        self.connections.load(Ordering::SeqCst) - ended
+        self.connections().saturating_sub(self.ended())
     }
 
     /// How many connections there have been.
@@ -126,6 +125,17 @@ pub(crate) fn reply_to(request: &RemotingCommand, code: i32, body: Vec<u8>) -> B
     frame
 }
 
+/// A whole frame that says that a message is stored; its id is `id`.
+pub(crate) fn stored_reply(request: &RemotingCommand, id: &str) -> BytesMut {
+    let mut frame = BytesMut::new();
+    let mut reply = RemotingCommand::response(request, response_code::SUCCESS, None);
+    for (name, value) in [("msgId", id), ("queueId", "0"), ("queueOffset", "0")] {
+        reply.ext_fields.set(name, value);
+    }
+    reply.encode(&mut frame).unwrap();
+    frame
+}
+
 /// A whole frame that answers a request with a header.
 pub(crate) fn reply_with(
     request: &RemotingCommand,
@@ -152,17 +162,6 @@ pub(crate) fn stored_in(request: &RemotingCommand, queue_id: i32, queue_offset: 
         recall_handle: None,
     };
     reply_with(request, &header, Bytes::new())
-}
-
-/// A whole frame that says that a message is stored; its id is `id`.
-pub(crate) fn stored_reply(request: &RemotingCommand, id: &str) -> BytesMut {
-    let mut frame = BytesMut::new();
-    let mut reply = RemotingCommand::response(request, response_code::SUCCESS, None);
-    for (name, value) in [("msgId", id), ("queueId", "0"), ("queueOffset", "0")] {
-        reply.ext_fields.set(name, value);
-    }
-    reply.encode(&mut frame).unwrap();
-    frame
 }
 
 /// A route that names one broker with one queue.

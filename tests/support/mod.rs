@@ -58,7 +58,7 @@ pub(crate) fn holds_within(limit: Duration, mut condition: impl FnMut() -> bool)
 
 /// The names of this process's threads that are the library's, as the system cuts them short.
 pub(crate) fn library_threads() -> Vec<String> {
-    const NAMES: [&str; 11] = [
+    const NAMES: [&str; 12] = [
         "ClientCallbackE",
         "ClientReaper",
         "ClientTimer",
@@ -68,6 +68,7 @@ pub(crate) fn library_threads() -> Vec<String> {
         "NameServerAddre",
         "OffsetPersistSe",
         "PullMessageServ",
+        "RPCHookExecutor",
         "RebalanceServic",
         "TopicRouteServi",
     ];

@@ -63,13 +63,6 @@ pub enum CodecError {
         /// What the decoder objected to.
         detail: String,
     },
-    /// The body of a stored message does not match its checksum.
-    BadChecksum {
-        /// The checksum on the wire.
-        expected: u32,
-        /// The checksum of the bytes that arrived.
-        actual: u32,
-    },
     /// A value has no place in the wire form: it is too long or out of range.
     Unencodable {
         /// What was being written.
@@ -112,12 +105,6 @@ impl fmt::Display for CodecError {
             }
             Self::Compression { algorithm, detail } => {
                 write!(f, "{algorithm} body cannot be expanded: {detail}")
-            }
-            Self::BadChecksum { expected, actual } => {
-                write!(
-                    f,
-                    "body checksum is {actual:#x}, the message says {expected:#x}"
-                )
             }
             Self::Unencodable { what, detail } => write!(f, "{what} cannot be encoded: {detail}"),
             Self::BadReceipt { what, text } => write!(f, "{what} {text:?} has another form"),

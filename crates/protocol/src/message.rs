@@ -268,6 +268,24 @@ impl Message {
         self
     }
 
+    /// The same message with several keys (Java `setKeys` of a collection). None at all leaves the
+    /// message without keys; a key with a blank inside counts as two to whoever looks it up.
+    #[must_use]
+    pub fn with_key_list<K: AsRef<str>>(self, keys: impl IntoIterator<Item = K>) -> Self {
+        let mut joined = String::new();
+        for key in keys {
+            if !joined.is_empty() {
+                joined.push(' ');
+            }
+            joined.push_str(key.as_ref());
+        }
+        if joined.is_empty() {
+            self
+        } else {
+            self.with_keys(joined)
+        }
+    }
+
     /// Sets a property of the user's own.
     ///
     /// # Errors

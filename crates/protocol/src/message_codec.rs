@@ -110,12 +110,11 @@ impl StoredMessage {
 
     /// Reads one message, which must fill `bytes` exactly. The body is a slice of `bytes`.
     ///
-    /// A checksum of 0 is not compared: Java writes it for messages that it encodes again without
-    /// having computed one.
+    /// The checksum is not compared, as in Java's clients: brokers check what they store, and the
+    /// connection what it carries.
     ///
     /// # Errors
-    /// A wrong magic, a length that does not fit, text that is not UTF-8, or a checksum that the
-    /// body does not have.
+    /// A wrong magic, a length that does not fit, or text that is not UTF-8.
     pub fn decode(bytes: Bytes) -> Result<Self, CodecError> {
         let (mut message, texts) = Self::decode_without_texts(bytes)?;
         texts.topic()?.clone_into(&mut message.topic);
@@ -148,7 +147,8 @@ impl StoredMessage {
                 });
             }
         };
-        let checksum = input.try_get_u32().map_err(|_| CUT)?;
+        // The body's checksum, which Java's clients do not compare either.
+        input.try_get_u32().map_err(|_| CUT)?;
         let queue_id = input.try_get_i32().map_err(|_| CUT)?;
         let flag = input.try_get_i32().map_err(|_| CUT)?;
         let queue_offset = input.try_get_i64().map_err(|_| CUT)?;
@@ -162,12 +162,6 @@ impl StoredMessage {
         let prepared_transaction_offset = input.try_get_i64().map_err(|_| CUT)?;
         let body_length = input.try_get_i32().map_err(|_| CUT)?;
         let body = take(input, body_length, "body")?;
-        if checksum != 0 && checksum != body_checksum(&body) {
-            return Err(CodecError::BadChecksum {
-                expected: checksum,
-                actual: body_checksum(&body),
-            });
-        }
         let topic_length = if wide_topic {
             i32::from(input.try_get_i16().map_err(|_| CUT)?)
         } else {

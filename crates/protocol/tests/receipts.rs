@@ -246,10 +246,14 @@ fn counts_of_an_ordered_pop_become_reconsume_times() {
 fn a_light_queue_s_message_is_found_by_its_properties() {
     let dispatch =
         "INNER_MULTI_DISPATCH\u{1}%LMQ%a,%LMQ%b\u{2}INNER_MULTI_QUEUE_OFFSET\u{1}5,6\u{2}";
-    let mut messages = [message("T", 3, 100, dispatch)];
+    let other = dispatch.replace("5,6", "5,5");
+    let mut messages = [message("T", 3, 100, dispatch), message("T", 4, 9, &other)];
     let answer = answer(Some("0 0 4"), "0 0 5,6", None);
     attach_receipts("%LMQ%b", "b", false, &answer, &mut messages).unwrap();
-    assert_eq!(receipts(&messages), ["4 20 30 4 0 b 0 6"]);
+    assert_eq!(
+        receipts(&messages),
+        ["4 20 30 4 0 b 0 6", "4 20 30 4 0 b 0 5"]
+    );
 }
 
 #[test]

@@ -51,6 +51,12 @@ impl MQClientApi {
         }
     }
 
+    /// Lets go of a broker that is not needed any more, on all its ports.
+    pub(crate) fn release(&self, addr: &str) {
+        self.remoting.release(addr);
+        self.remoting.release(&self.vip(addr));
+    }
+
     pub(crate) fn remoting(&self) -> &MioRemotingClient {
         &self.remoting
     }

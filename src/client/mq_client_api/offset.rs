@@ -143,10 +143,11 @@ impl MQClientApi {
         (offset, deadline): (i64, Deadline),
         callback: impl FnOnce(Result<()>) + Send + 'static,
     ) {
-        let from = at.addr.to_owned();
+        let addr = self.vip(at.addr);
+        let from = addr.clone().into_owned();
         let request = update_request(at, group, offset);
         self.remoting
-            .invoke_async(at.addr, request, deadline, move |outcome| {
+            .invoke_async(&addr, request, deadline, move |outcome| {
                 callback(outcome.and_then(|reply| expect_success(&from, reply).map(|_| ())));
             });
     }

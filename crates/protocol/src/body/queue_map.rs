@@ -3,7 +3,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 
-use serde::de::{Error, MapAccess, Visitor};
+use serde::de::{Error, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::{MessageQueue, json};
@@ -73,6 +73,14 @@ impl<'a, V> IntoIterator for &'a QueueMap<V> {
     }
 }
 
+/// The form that brokers use for clients that are not written in Java.
+#[derive(Deserialize)]
+struct Element<V> {
+    #[serde(flatten)]
+    queue: MessageQueue,
+    offset: V,
+}
+
 impl<V: Serialize> Serialize for QueueMap<V> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         json::serialize_object_keys(self.0.iter(), serializer)
@@ -87,7 +95,7 @@ impl<'de, V: Deserialize<'de>> Deserialize<'de> for QueueMap<V> {
             type Value = QueueMap<V>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object whose keys are queues")
+                f.write_str("an object whose keys are queues, or a list of queues with offsets")
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<QueueMap<V>, A::Error> {
@@ -99,8 +107,16 @@ impl<'de, V: Deserialize<'de>> Deserialize<'de> for QueueMap<V> {
                 }
                 Ok(table)
             }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<QueueMap<V>, A::Error> {
+                let mut table = QueueMap::new();
+                while let Some(Element { queue, offset }) = list.next_element()? {
+                    table.insert(queue, offset);
+                }
+                Ok(table)
+            }
         }
 
-        deserializer.deserialize_map(TableVisitor(PhantomData))
+        deserializer.deserialize_any(TableVisitor(PhantomData))
     }
 }

@@ -25,13 +25,13 @@ pub fn attach_receipts(
     messages: &mut [MessageExt],
 ) -> Result<(), CodecError> {
     let broker: Arc<str> = broker_name.into();
-    let ranges = Ranges::read(answer, messages)?;
+    let ranges = Ranges::read(topic, answer, messages)?;
     for message in messages {
         if message.property(property::POP_CK).is_none() {
-            let receipt = ranges.receipt(topic, &broker, answer, message)?;
+            let (key, offset) = place(topic, message);
+            let receipt = ranges.receipt(&broker, answer, key, offset)?;
             if order {
-                let key = QueueKey::new(message.topic(), message.queue_id());
-                let count = ranges.counts.count(key, message.queue_offset());
+                let count = ranges.counts.count(key, offset);
                 if let Some(count) = count.filter(|count| *count > 0) {
                     message.set_reconsume_times(count);
                 }
@@ -63,6 +63,7 @@ struct Ranges {
 
 impl Ranges {
     fn read(
+        topic: &str,
         answer: &PopMessageResponseHeader,
         messages: &[MessageExt],
     ) -> Result<Self, CodecError> {
@@ -72,7 +73,7 @@ impl Ranges {
             if message.property(property::POP_CK).is_some() {
                 continue;
             }
-            let (key, offset) = place(message);
+            let (key, offset) = place(topic, message);
             borne.entry(key).or_default().push(offset);
         }
         for offsets in borne.values_mut() {
@@ -90,35 +91,25 @@ impl Ranges {
 
     fn receipt(
         &self,
-        topic: &str,
         broker: &Arc<str>,
         answer: &PopMessageResponseHeader,
-        message: &MessageExt,
+        key: QueueKey,
+        borne: i64,
     ) -> Result<ExtraInfo, CodecError> {
-        let light = light_queue(topic, message);
-        let (key, borne) = match light {
-            Some(offset) => (QueueKey::new(topic, 0), offset),
-            None => place(message),
-        };
+        let all_borne = self.borne.get(&key).map_or(&[][..], Vec::as_slice);
         let (start, offset) = match &self.starts {
             // An answer without ranges: each queue's receipt starts at its first message.
-            None => {
-                let first = self.borne.get(&key).and_then(|offsets| offsets.first());
-                (first.copied().unwrap_or(borne), borne)
-            }
+            None => (all_borne.first().copied().unwrap_or(borne), borne),
             Some(starts) => {
-                let at = match light {
-                    Some(_) => self.offsets.get(&key).and_then(|all| position(all, borne)),
-                    None => self.borne.get(&key).and_then(|all| position(all, borne)),
-                };
-                let offset = at.and_then(|at| self.offsets.get(&key)?.get(at).copied());
+                let at = all_borne.partition_point(|other| *other < borne);
+                let offset = self.offsets.get(&key).and_then(|all| all.get(at));
                 match (starts.get(&key), offset) {
-                    (Some(start), Some(offset)) => (*start, offset),
+                    (Some(start), Some(offset)) => (*start, *offset),
                     _ => {
                         return Err(CodecError::BadReceipt {
                             what: "pop answer without the queue of a message",
                             text: format!(
-                                "{} {}: {:?}, {:?}",
+                                "{} {} {borne}: {:?}, {:?}",
                                 key.retry.digit(),
                                 key.queue_id,
                                 answer.start_offset_info,
@@ -142,13 +133,15 @@ impl Ranges {
     }
 }
 
-fn place(message: &MessageExt) -> (QueueKey, i64) {
-    let key = QueueKey::new(message.topic(), message.queue_id());
-    (key, message.queue_offset())
-}
-
-fn position(offsets: &[i64], wanted: i64) -> Option<usize> {
-    offsets.iter().position(|offset| *offset == wanted)
+/// The queue that a message was popped from, and its offset there.
+fn place(topic: &str, message: &MessageExt) -> (QueueKey, i64) {
+    match light_queue(topic, message) {
+        Some(offset) => (QueueKey::new(topic, 0), offset),
+        None => {
+            let key = QueueKey::new(message.topic(), message.queue_id());
+            (key, message.queue_offset())
+        }
+    }
 }
 
 /// A light queue has no messages of its own: the offset of a message in it is one of the message's
