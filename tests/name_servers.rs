@@ -39,7 +39,10 @@ fn cluster() -> Cluster {
     cluster
 }
 
-/// Answers each question with `list`, and keeps the first lines of what it is asked.
+/// How long a domain thinks before it answers.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// Answers each question with `list`, slowly, and keeps the first lines of what it has answered.
 fn domain(list: String) -> (String, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let addr = listener.local_addr().unwrap().to_string();
@@ -57,6 +60,7 @@ fn domain(list: String) -> (String, Arc<Mutex<Vec<String>>>) {
             }
             let text = String::from_utf8(request).unwrap();
             let line = text.lines().next().unwrap_or_default().to_owned();
+            thread::sleep(PAUSE);
             kept.lock().unwrap().push(line);
             let answer = format!("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n{list}\nrest");
             let _ = stream.write_all(answer.as_bytes());
@@ -76,11 +80,12 @@ fn a_domain_is_asked_at_the_start_and_its_answer_used() {
             .namesrv_domain_subgroup("group")
             .unit_name("u"),
     );
-    producer.send(&Message::new("T", "m")).unwrap();
     assert_eq!(
         *asked.lock().unwrap(),
-        ["GET /rocketmq/group-u?nofix=1 HTTP/1.0"]
+        ["GET /rocketmq/group-u?nofix=1 HTTP/1.0"],
+        "the start has waited for the answer"
     );
+    producer.send(&Message::new("T", "m")).unwrap();
     assert!(producer.shutdown(Duration::from_secs(5)).threads_joined);
     wait_until("the asking thread has ended too", || {
         !library_threads().contains(&"NameServerAddre".to_owned())

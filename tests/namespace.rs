@@ -15,10 +15,24 @@ use std::time::Duration;
 
 use rocketmq_blocking::{
     ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus, ConsumeFromWhere, DefaultMQProducer,
-    DefaultMQPushConsumer, MQClientManager, Message, MessageExt, MessageQueue,
+    DefaultMQPushConsumer, MQClientManager, Message, MessageExt, MessageQueue, RPCHook,
+    RemotingCommand, request_code,
 };
 use rocketmq_embedded::Cluster;
 use support::{Inbox, quick, wait_until};
+
+/// Keeps under which topic messages are given back.
+#[derive(Default)]
+struct GivenBack(Mutex<Vec<String>>);
+
+impl RPCHook for GivenBack {
+    fn do_before_request(&self, _: &str, request: &mut RemotingCommand) {
+        if request.code == request_code::CONSUMER_SEND_MSG_BACK {
+            let topic = request.ext_fields.get("originTopic").unwrap();
+            self.0.lock().unwrap().push(topic.to_owned());
+        }
+    }
+}
 
 fn producer(cluster: &Cluster, namespace: &str) -> DefaultMQProducer {
     let producer = DefaultMQProducer::builder("p")
@@ -49,6 +63,7 @@ fn names_are_plain_here_and_wrapped_there() {
     let mq = |id| MessageQueue::new("T", "broker-a", id);
     assert_eq!(queues, [mq(0), mq(1)]);
 
+    let given_back = Arc::new(GivenBack::default());
     let inbox = Inbox::new();
     let seen = inbox.clone();
     let contexts = Arc::new(Mutex::new(Vec::new()));
@@ -61,6 +76,7 @@ fn names_are_plain_here_and_wrapped_there() {
         .consume_from_where(ConsumeFromWhere::ConsumeFromFirstOffset)
         .subscribe("T", "A || B")
         .namespace("ns")
+        .rpc_hook(given_back.clone())
         .message_queue_listener(
             move |topic: &str, all: &[MessageQueue], mine: &[MessageQueue]| {
                 let queues = [all, mine].concat();
@@ -110,6 +126,7 @@ fn names_are_plain_here_and_wrapped_there() {
     );
 
     // On the broker everything is wrapped.
+    assert_eq!(*given_back.0.lock().unwrap(), ["ns%T"]);
     assert_eq!(
         cluster.consumer_ids("ns%g"),
         [consumer.client_id().unwrap()]
