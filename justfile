@@ -21,6 +21,9 @@ test:
 loom:
     .ci/run --only loom
 
+fuzz:
+    .ci/run --only fuzz
+
 msrv:
     .ci/run --only msrv
 

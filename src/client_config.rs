@@ -1,9 +1,19 @@
 //! Settings that producers and consumers have in common (Java `ClientConfig`).
 
-use std::net::{IpAddr, Ipv4Addr, UdpSocket};
+mod address;
+mod namespace;
+mod socks_proxy;
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::time::Duration;
 
+pub(crate) use address::{split_address, vip_address};
+pub(crate) use namespace::Namespace;
+use rocketmq_protocol::{LanguageCode, SerializeType};
+pub(crate) use socks_proxy::{SocksProxies, SocksProxy};
+
 use crate::error::{Error, Result};
+use crate::remoting::rpc_hook::RpcHookRef;
 use crate::sync::thread;
 
 /// The instance name that stands for "none chosen".
@@ -11,9 +21,23 @@ pub(crate) const DEFAULT_INSTANCE_NAME: &str = "DEFAULT";
 
 /// The settings of a client that decide which instance it uses. Two clients share an instance only
 /// if all of them agree.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ClientConfig {
     pub(crate) namesrv_addr: Vec<String>,
+    pub(crate) namesrv_domain: Option<String>,
+    pub(crate) namesrv_domain_subgroup: String,
+    pub(crate) namespace: Namespace,
+    pub(crate) namespace_v2: Option<String>,
+    pub(crate) unit_mode: bool,
+    pub(crate) language: LanguageCode,
+    /// Or what the environment says that is none.
+    pub(crate) serialize_type: Result<SerializeType, String>,
+    pub(crate) rpc_hook: Option<RpcHookRef>,
+    pub(crate) enable_stream_request_type: bool,
+    pub(crate) zone_name: Option<String>,
+    pub(crate) zone_mode: Option<String>,
+    pub(crate) vip_channel_enabled: bool,
+    pub(crate) socks_proxy_config: Result<SocksProxies, Vec<String>>,
     pub(crate) client_ip: Option<IpAddr>,
     pub(crate) instance_name: Option<String>,
     pub(crate) unit_name: Option<String>,
@@ -32,8 +56,20 @@ pub(crate) struct ClientConfig {
 impl Default for ClientConfig {
     fn default() -> Self {
         Self {
-            namesrv_addr: std::env::var("NAMESRV_ADDR")
-                .map_or_else(|_| Vec::new(), |list| split(&list)),
+            namesrv_addr: split(&std::env::var("NAMESRV_ADDR").unwrap_or_default()),
+            namesrv_domain: None,
+            namesrv_domain_subgroup: "nsaddr".to_owned(),
+            namespace: Namespace::default(),
+            namespace_v2: None,
+            unit_mode: false,
+            language: LanguageCode::Rust,
+            serialize_type: serialize_type_of(std::env::var("ROCKETMQ_SERIALIZE_TYPE").ok()),
+            rpc_hook: None,
+            enable_stream_request_type: false,
+            zone_name: filled(std::env::var("ROCKETMQ_ZONE").ok()),
+            zone_mode: filled(std::env::var("ROCKETMQ_ZONE_MODE").ok()),
+            vip_channel_enabled: false,
+            socks_proxy_config: Ok(SocksProxies::default()),
             client_ip: None,
             instance_name: None,
             unit_name: None,
@@ -56,23 +92,37 @@ impl ClientConfig {
         self.namesrv_addr = split(list);
     }
 
-    /// Adds what is wrong to `problems`.
-    pub(crate) fn validate(&self, problems: &mut Vec<String>) {
-        if self.namesrv_addr.is_empty() {
-            problems.push(
-                "no name server: set namesrv_addr (\"host:port;host:port\") or the environment \
-                 variable NAMESRV_ADDR"
-                    .to_owned(),
-            );
+    /// The name servers of a list that a running client is given.
+    pub(crate) fn name_servers_of(list: &str) -> Result<Vec<String>> {
+        let addrs = split(list);
+        let mut problems = address_problems(&addrs);
+        if addrs.is_empty() {
+            problems.push("the list of name servers is empty".to_owned());
         }
-        for addr in &self.namesrv_addr {
-            let port = addr.rsplit_once(':').filter(|(host, _)| !host.is_empty());
-            if port
-                .and_then(|(_, port)| port.parse::<u16>().ok())
-                .is_none()
-            {
-                problems.push(format!("namesrv_addr {addr:?} is not host:port"));
-            }
+        reject(problems)?;
+        Ok(addrs)
+    }
+
+    /// Adds what is wrong to `problems`, and settles what follows from other settings.
+    pub(crate) fn validate(&mut self, problems: &mut Vec<String>) {
+        match (&self.namesrv_domain, self.namesrv_addr.is_empty()) {
+            (None, true) => problems.push(
+                "no name server: set namesrv_addr (\"host:port;host:port\"), the environment \
+                 variable NAMESRV_ADDR, or namesrv_domain"
+                    .to_owned(),
+            ),
+            (Some(domain), true) => problems.extend(self.domain_problem(domain)),
+            (_, false) => problems.extend(address_problems(&self.namesrv_addr)),
+        }
+        self.settle_namespace(problems);
+        if let Err(text) = &self.serialize_type {
+            problems.push(format!(
+                "the environment variable ROCKETMQ_SERIALIZE_TYPE is {text:?}, neither JSON nor \
+                 ROCKETMQ"
+            ));
+        }
+        if let Err(wrong) = &self.socks_proxy_config {
+            problems.extend(wrong.iter().map(|w| format!("socks_proxy_config: {w}")));
         }
         if self
             .instance_name
@@ -104,26 +154,107 @@ impl ClientConfig {
         }
     }
 
+    /// A namespace that is not given is the instance of the name servers' endpoint, if they have
+    /// one.
+    fn settle_namespace(&mut self, problems: &mut Vec<String>) {
+        let mut instances: Vec<&str> = self
+            .namesrv_addr
+            .iter()
+            .filter_map(|addr| Namespace::of_endpoint(addr))
+            .collect();
+        instances.dedup();
+        if instances.len() > 1 {
+            problems.push(format!(
+                "namesrv_addr names more than one instance: {}",
+                instances.join(", ")
+            ));
+        }
+        if let (None, Some(instance)) = (self.namespace.name(), instances.first()) {
+            self.namespace = Namespace::new(*instance);
+        }
+        problems.extend(self.namespace.problem());
+    }
+
+    fn domain_problem(&self, domain: &str) -> Option<String> {
+        let subgroup = &self.namesrv_domain_subgroup;
+        if domain.contains(':') {
+            if let Err(problem) = split_address(domain) {
+                return Some(format!("namesrv_domain {domain:?}: {problem}"));
+            }
+        } else if domain.is_empty() || !is_url_word(domain) || domain.contains('/') {
+            return Some(format!(
+                "namesrv_domain {domain:?} is neither host nor host:port"
+            ));
+        }
+        let unit = self.unit_name.as_deref().unwrap_or_default();
+        let wrong = [
+            ("namesrv_domain_subgroup", subgroup.as_str()),
+            ("unit_name", unit),
+        ]
+        .into_iter()
+        .find(|(_, word)| !is_url_word(word));
+        wrong.map(|(name, word)| format!("{name} {word:?} cannot be part of a URL"))
+    }
+
     /// Two clients of one instance name have one client id; on one cluster they would be taken for
     /// one member.
     pub(crate) fn shares_name_server_with(&self, other: &Self) -> bool {
-        self.namesrv_addr
-            .iter()
-            .any(|addr| other.namesrv_addr.contains(addr))
+        let same_domain = self.namesrv_addr.is_empty() && other.namesrv_addr.is_empty();
+        (same_domain && self.namesrv_domain == other.namesrv_domain)
+            || self
+                .namesrv_addr
+                .iter()
+                .any(|addr| other.namesrv_addr.contains(addr))
     }
 
-    /// `<ip>@<instance name>[@<unit name>]` (Java `ClientConfig#buildMQClientId`).
+    /// `<ip>@<instance name>[@<unit name>][@STREAM]` (Java `ClientConfig#buildMQClientId`), an IPv6
+    /// address in brackets.
     pub(crate) fn client_id(&self, instance_name: &str) -> String {
-        let ip = self.client_ip.unwrap_or_else(local_address);
-        match self
+        let mut id = match self.client_ip.unwrap_or_else(local_address) {
+            IpAddr::V4(ip) => format!("{ip}@{instance_name}"),
+            IpAddr::V6(ip) => format!("[{ip}]@{instance_name}"),
+        };
+        let unit = self
             .unit_name
             .as_deref()
-            .filter(|name| !name.trim().is_empty())
-        {
-            Some(unit) => format!("{ip}@{instance_name}@{unit}"),
-            None => format!("{ip}@{instance_name}"),
+            .filter(|name| !name.trim().is_empty());
+        let stream = Some("STREAM").filter(|_| self.enable_stream_request_type);
+        for part in unit.into_iter().chain(stream) {
+            id.push('@');
+            id.push_str(part);
         }
+        id
     }
+}
+
+fn address_problems(addrs: &[String]) -> Vec<String> {
+    addrs
+        .iter()
+        .filter_map(|addr| {
+            let problem = split_address(addr).err()?;
+            Some(format!("namesrv_addr {addr:?} is not host:port: {problem}"))
+        })
+        .collect()
+}
+
+/// What stands for itself in a URL's path and ends no line of a request.
+fn is_url_word(word: &str) -> bool {
+    word.chars()
+        .all(|c| c.is_ascii_graphic() && !"?#%\"<>\\".contains(c))
+}
+
+/// The form that a setting names; the text itself if it names none.
+fn serialize_type_of(text: Option<String>) -> Result<SerializeType, String> {
+    match text.as_deref() {
+        None | Some("" | "JSON") => Ok(SerializeType::Json),
+        Some("ROCKETMQ") => Ok(SerializeType::RocketMq),
+        Some(other) => Err(other.to_owned()),
+    }
+}
+
+/// The text unless it is blank.
+pub(crate) fn filled(text: Option<String>) -> Option<String> {
+    text.filter(|text| !text.trim().is_empty())
 }
 
 /// Turns collected problems into the error that lists them all.
@@ -154,29 +285,170 @@ fn split(list: &str) -> Vec<String> {
     addrs
 }
 
-/// The address by which this machine reaches others. No packet is sent: connecting a datagram
-/// socket only asks the routing table.
+/// The address by which this machine reaches others, an IPv4 one if it has both. No packet is sent:
+/// connecting a datagram socket only asks the routing table.
+///
+/// # Java
+/// `NetworkUtil#getLocalAddress` goes through the network interfaces and takes the first IPv4 address
+/// that is not 127.0, 192.168 or 0, else the last IPv4, else the first IPv6 one; bridges, virtual and
+/// point-to-point interfaces do not count. std lists no interfaces. On a machine with one network the
+/// answer is the same; on one with several it is here the one that the default route leaves by.
+/// `client_ip` decides where that is not wanted.
 pub(crate) fn local_address() -> IpAddr {
-    let routed = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))
-        .and_then(|socket| {
-            socket
-                .connect((Ipv4Addr::new(192, 0, 2, 1), 9))
-                .map(|()| socket)
-        })
-        .and_then(|socket| socket.local_addr());
-    match routed {
-        Ok(addr) if !addr.ip().is_unspecified() => addr.ip(),
-        _ => Ipv4Addr::LOCALHOST.into(),
-    }
+    // Addresses set aside for documentation: routed like any other on the internet.
+    let documentation = [
+        (
+            IpAddr::from(Ipv4Addr::UNSPECIFIED),
+            IpAddr::from(Ipv4Addr::new(192, 0, 2, 1)),
+        ),
+        (
+            Ipv6Addr::UNSPECIFIED.into(),
+            Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1).into(),
+        ),
+    ];
+    let routed = documentation.into_iter().find_map(|(any, remote)| {
+        let socket = UdpSocket::bind((any, 0)).ok()?;
+        socket.connect((remote, 9)).ok()?;
+        let local = socket.local_addr().ok()?.ip();
+        Some(local).filter(|ip| !ip.is_unspecified() && !ip.is_loopback())
+    });
+    routed.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST))
 }
 
 /// Setters of [`ClientConfig`] for a builder with a field `client_config`.
 macro_rules! client_config_setters {
     () => {
-        /// Name servers, `host:port` joined by `;`. Default: the environment variable
-        /// `NAMESRV_ADDR`; without either `build` fails. Java `namesrvAddr`.
+        /// Name servers, `host:port` joined by `;`, an IPv6 host in brackets. Default: the environment
+        /// variable `NAMESRV_ADDR`, else what [`namesrv_domain`](Self::namesrv_domain) answers; with
+        /// neither `build` fails. Java `namesrvAddr`.
+        ///
+        /// Of an endpoint `http://MQ_INST_<a>_<b>.<domain>:<port>` the part before the first dot is
+        /// also the [`namespace`](Self::namespace), unless one is set.
         pub fn namesrv_addr(mut self, list: &str) -> Self {
             self.client_config.set_namesrv_addr(list);
+            self
+        }
+
+        /// The host, or `host:port`, that is asked over HTTP where the name servers are, when no
+        /// addresses are given: `GET http://<domain>:8080/rocketmq/<subgroup>`, with a unit name
+        /// `…/<subgroup>-<unit>?nofix=1`. The first line of its answer is a list like that of
+        /// [`namesrv_addr`](Self::namesrv_addr). It is asked at the start, after 10 s, and then
+        /// every 120 s, with a time limit of 3 s.
+        ///
+        /// Default: none; Java system property `rocketmq.namesrv.domain`. Java asks
+        /// `jmenv.tbsite.net` when nothing is set. That name means something in one company's
+        /// network only; elsewhere whoever answers to it would be given all messages, and a
+        /// forgotten setting would show as a hanging start. So nobody is asked unless named here.
+        /// Redirections are not followed.
+        pub fn namesrv_domain(mut self, domain: impl Into<String>) -> Self {
+            self.client_config.namesrv_domain = Some(domain.into());
+            self
+        }
+
+        /// The last part of the path under which [`namesrv_domain`](Self::namesrv_domain) is asked.
+        /// Default `nsaddr`; Java system property `rocketmq.namesrv.domain.subgroup`.
+        pub fn namesrv_domain_subgroup(mut self, subgroup: impl Into<String>) -> Self {
+            self.client_config.namesrv_domain_subgroup = subgroup.into();
+            self
+        }
+
+        /// A namespace of the first kind: topics and groups are called `<namespace>%<name>` on the
+        /// servers, and by their plain names in this program. Names of the system belong to none.
+        /// Default: none, or the instance that an endpoint in
+        /// [`namesrv_addr`](Self::namesrv_addr) names; Java `namespace`.
+        pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
+            self.client_config.namespace = $crate::client_config::Namespace::new(namespace);
+            self
+        }
+
+        /// A namespace of the second kind: nothing is renamed, every request says the namespace.
+        /// Default: none; Java `namespaceV2`.
+        pub fn namespace_v2(mut self, namespace: impl Into<String>) -> Self {
+            self.client_config.namespace_v2 = $crate::client_config::filled(Some(namespace.into()));
+            self
+        }
+
+        /// What sees every request before it is sent and every answer. Default: nothing; Java's
+        /// constructors with an `RPCHook`. Clients share an instance only if they have the same
+        /// hook, that is, clones of one `Arc`.
+        pub fn rpc_hook(
+            mut self,
+            hook: $crate::sync::Arc<dyn $crate::remoting::rpc_hook::RPCHook>,
+        ) -> Self {
+            self.client_config.rpc_hook = Some($crate::remoting::rpc_hook::RpcHookRef::new(hook));
+            self
+        }
+
+        /// Whether every request says that it is one of a stream (field `ReqT`), for proxies that
+        /// treat those apart; the client id then ends with `@STREAM`. Default no; Java
+        /// `enableStreamRequestType`.
+        pub fn enable_stream_request_type(mut self, enable: bool) -> Self {
+            self.client_config.enable_stream_request_type = enable;
+            self
+        }
+
+        /// The zone this program runs in, told in every request (`__ZONE_NAME`). Default: the
+        /// environment variable `ROCKETMQ_ZONE`, else none; Java system property `rocketmq.zone`.
+        ///
+        /// The zone is added after [`rpc_hook`](Self::rpc_hook) has run. A signature made there
+        /// does not cover it, but a server's check does: zones and signed requests do not go
+        /// together, here as in Java.
+        pub fn zone_name(mut self, zone: impl Into<String>) -> Self {
+            self.client_config.zone_name = $crate::client_config::filled(Some(zone.into()));
+            self
+        }
+
+        /// `true` has name servers leave the brokers of other zones out of routes
+        /// (`__ZONE_MODE`). Default: the environment variable `ROCKETMQ_ZONE_MODE`, else not said;
+        /// Java system property `rocketmq.zone.mode`.
+        pub fn zone_mode(mut self, mode: impl Into<String>) -> Self {
+            self.client_config.zone_mode = $crate::client_config::filled(Some(mode.into()));
+            self
+        }
+
+        /// Whether sends, offsets and administration go to a broker's second port, two below its
+        /// first, so that pulls do not delay them; pulls, heartbeats and leaving a group never do.
+        /// A broker whose port has no such neighbour above 0 is reached on its first. Default no;
+        /// Java `vipChannelEnabled`, system property `com.rocketmq.sendMessageWithVIPChannel`.
+        pub fn vip_channel_enabled(mut self, enable: bool) -> Self {
+            self.client_config.vip_channel_enabled = enable;
+            self
+        }
+
+        /// SOCKS5 proxies by the range of the server's address, as JSON:
+        /// `{"10.0.0.0/8": {"addr": "host:port", "username": "…", "password": "…"}}`. Of several
+        /// ranges the narrowest counts; `0.0.0.0/0` is every server, and one given by name is then
+        /// looked up by the proxy. Name and password may be left out. Reaching the proxy and its
+        /// answer are part of [`connect_timeout`](Self::connect_timeout). Default: none; Java
+        /// `socksProxyConfig`, system property `com.rocketmq.socks.proxy.config`.
+        pub fn socks_proxy_config(mut self, json: &str) -> Self {
+            self.client_config.socks_proxy_config =
+                $crate::client_config::SocksProxies::parse(json);
+            self
+        }
+
+        /// Whether this client belongs to a unit of a deployment in units; told with messages and
+        /// heartbeats. Default no; Java `unitMode`.
+        pub fn unit_mode(mut self, unit_mode: bool) -> Self {
+            self.client_config.unit_mode = unit_mode;
+            self
+        }
+
+        /// The form of the headers of requests; servers answer in their own. Request codes beyond
+        /// 32,767 have no place in the binary form and are written as JSON. Default: the
+        /// environment variable `ROCKETMQ_SERIALIZE_TYPE`, else JSON; Java system property
+        /// `rocketmq.serialize.type`.
+        pub fn serialize_type(mut self, form: rocketmq_protocol::SerializeType) -> Self {
+            self.client_config.serialize_type = Ok(form);
+            self
+        }
+
+        /// The language that requests say the client is written in. Default
+        /// [`Rust`](rocketmq_protocol::LanguageCode::Rust); Java `language`, which Java tells in
+        /// heartbeats only. The version that goes with it is always that of 5.5.0 (513): servers
+        /// choose the forms of their answers by it.
+        pub fn language(mut self, language: rocketmq_protocol::LanguageCode) -> Self {
+            self.client_config.language = language;
             self
         }
 
@@ -189,14 +461,17 @@ macro_rules! client_config_setters {
             self
         }
 
-        /// The address in the client id. Default: the one by which this machine reaches others.
-        /// Java `clientIP`.
+        /// The address in the client id. Default: the one by which this machine reaches others, an
+        /// IPv4 one if it has both; Java `clientIP`, by default the first address of an interface
+        /// that is neither 127.0 nor 192.168, which on a machine with several networks may be
+        /// another one.
         pub fn client_ip(mut self, ip: std::net::IpAddr) -> Self {
             self.client_config.client_ip = Some(ip);
             self
         }
 
-        /// A unit name, part of the client id. Default: none. Java `unitName`.
+        /// A unit name, part of the client id and of the URL of
+        /// [`namesrv_domain`](Self::namesrv_domain). Default: none. Java `unitName`.
         pub fn unit_name(mut self, name: impl Into<String>) -> Self {
             self.client_config.unit_name = Some(name.into());
             self
@@ -300,13 +575,108 @@ mod tests {
         assert_eq!(problems.len(), 5, "{problems:?}");
     }
 
+    fn problems_of(mut config: ClientConfig) -> Vec<String> {
+        let mut problems = Vec::new();
+        config.validate(&mut problems);
+        problems
+    }
+
+    fn with_list(list: &str) -> ClientConfig {
+        let mut config = ClientConfig::default();
+        config.set_namesrv_addr(list);
+        config
+    }
+
+    #[test]
+    fn an_address_in_brackets_is_one_and_one_without_a_port_is_none() {
+        assert_eq!(problems_of(with_list("[2001:db8::1]:9876;h:1")), [""; 0]);
+        for list in ["[2001:db8::1]", "2001:db8::1", "h:70000", "h", "[::1:1"] {
+            let problems = problems_of(with_list(list));
+            assert_eq!(problems.len(), 1, "{list}: {problems:?}");
+            assert!(problems[0].contains("is not host:port"), "{problems:?}");
+        }
+    }
+
+    #[test]
+    fn an_endpoint_brings_its_namespace_unless_one_is_set() {
+        let endpoint = "http://MQ_INST_12_ab.mq.example:80";
+        let mut config = with_list(endpoint);
+        config.validate(&mut Vec::new());
+        assert_eq!(config.namespace.name(), Some("MQ_INST_12_ab"));
+        assert_eq!(config.namesrv_addr, ["MQ_INST_12_ab.mq.example:80"]);
+
+        config = with_list(endpoint);
+        config.namespace = Namespace::new("own");
+        config.validate(&mut Vec::new());
+        assert_eq!(config.namespace.name(), Some("own"));
+
+        let two = with_list("MQ_INST_1_a.x:1;MQ_INST_1_b.x:1");
+        assert_eq!(problems_of(two).len(), 1);
+    }
+
+    #[test]
+    fn a_domain_stands_in_for_addresses() {
+        let asking = |domain: &str, subgroup: &str| ClientConfig {
+            namesrv_addr: Vec::new(),
+            namesrv_domain: Some(domain.into()),
+            namesrv_domain_subgroup: subgroup.into(),
+            ..ClientConfig::default()
+        };
+        assert_eq!(problems_of(asking("ns.example", "nsaddr")), [""; 0]);
+        assert_eq!(problems_of(asking("ns.example:80", "a/b")), [""; 0]);
+        for (domain, subgroup) in [
+            ("", "s"),
+            ("a b", "s"),
+            ("h/p", "s"),
+            ("h:x", "s"),
+            ("h", "s\r\nEvil: yes"),
+        ] {
+            let problems = problems_of(asking(domain, subgroup));
+            assert_eq!(problems.len(), 1, "{domain:?} {subgroup:?}: {problems:?}");
+        }
+        let neither = ClientConfig {
+            namesrv_domain: None,
+            ..asking("", "s")
+        };
+        assert!(problems_of(neither)[0].contains("namesrv_domain"));
+        assert!(asking("h", "s").shares_name_server_with(&asking("h", "t")));
+        assert!(!asking("h", "s").shares_name_server_with(&asking("g", "s")));
+    }
+
+    #[test]
+    fn the_form_of_headers_is_one_of_two() {
+        let of = |text: &str| serialize_type_of(Some(text.to_owned()));
+        assert_eq!(serialize_type_of(None), Ok(SerializeType::Json));
+        assert_eq!(of(""), Ok(SerializeType::Json));
+        assert_eq!(of("JSON"), Ok(SerializeType::Json));
+        assert_eq!(of("ROCKETMQ"), Ok(SerializeType::RocketMq));
+        let mut config = with_list("h:1");
+        config.serialize_type = of("xml");
+        assert!(problems_of(config)[0].contains("\"xml\""));
+    }
+
+    #[test]
+    fn a_list_for_a_running_client_is_checked_too() {
+        assert_eq!(
+            ClientConfig::name_servers_of("b:1; a:1").unwrap(),
+            ["a:1", "b:1"]
+        );
+        assert!(ClientConfig::name_servers_of(" ; ").is_err());
+        assert!(ClientConfig::name_servers_of("a:1;b").is_err());
+    }
+
     #[test]
     fn the_client_id_has_javas_form() {
-        let config = ClientConfig {
+        let mut config = ClientConfig {
             client_ip: Some(Ipv4Addr::new(10, 0, 0, 1).into()),
             unit_name: Some("u".into()),
             ..ClientConfig::default()
         };
         assert_eq!(config.client_id("123#456"), "10.0.0.1@123#456@u");
+        config.enable_stream_request_type = true;
+        assert_eq!(config.client_id("123#456"), "10.0.0.1@123#456@u@STREAM");
+        config.unit_name = None;
+        config.client_ip = Some(Ipv6Addr::LOCALHOST.into());
+        assert_eq!(config.client_id("n"), "[::1]@n@STREAM");
     }
 }

@@ -60,8 +60,14 @@ pub use consumer::{
 pub use error::{Error, Result, client_error_code};
 #[cfg(not(loom))]
 pub use producer::{DefaultMQProducer, DefaultMQProducerBuilder, SendResult, SendStatus};
+#[cfg(not(loom))]
+pub use remoting::AclClientRPCHook;
+#[cfg(not(loom))]
+pub use remoting::rpc_hook::RPCHook;
+pub use rocketmq_protocol::acl::SessionCredentials;
 pub use rocketmq_protocol::body::ConsumeFromWhere;
 pub use rocketmq_protocol::{
-    CodecError, ExpressionType, Message, MessageExt, MessageQueue, Properties, SubscriptionData,
-    property, response_code,
+    CodecError, ExpressionType, ExtFields, LanguageCode, Message, MessageExt, MessageQueue,
+    Properties, RemotingCommand, SerializeType, SubscriptionData, property, request_code,
+    response_code,
 };

@@ -26,6 +26,7 @@ use rocketmq_blocking::{
 use rocketmq_embedded::{ControlAction, ControlTimes};
 use support::{GENEROUS, Inbox, Target, holds_within, quick, unique, wait_until};
 
+const UPDATE_CONSUMER_OFFSET: i32 = 15;
 const CONSUMER_SEND_MSG_BACK: i32 = 36;
 const PULL_MESSAGE: i32 = 11;
 const QUERY_CONSUMER_OFFSET: i32 = 14;
@@ -505,8 +506,19 @@ fn as_many_threads_call_the_listener_as_it_may_have() {
 fn offsets_are_saved_at_each_interval_and_a_successor_goes_on_there() {
     let world = World::start(2, 2);
     world.send("first", 40);
+    // Pulls bring offsets along as well, some time later.
+    let saves = world.target.embedded().map(|cluster| {
+        let counted = ControlAction::Delay(Duration::ZERO);
+        cluster.control(UPDATE_CONSUMER_OFFSET, counted, ControlTimes::UntilLifted)
+    });
     let (consumer, inbox) = world.consume(world.builder());
     inbox.wait_for_bodies(40);
+    if let Some(saves) = saves {
+        assert!(
+            saves.wait_for_hits(4, GENEROUS),
+            "nothing is saved while it runs"
+        );
+    }
     wait_until("the offsets are saved while it runs", || {
         world.all_committed()
     });

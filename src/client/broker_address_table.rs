@@ -117,6 +117,15 @@ impl BrokerAddressTable {
             .collect()
     }
 
+    /// Whether a broker has this address.
+    pub(crate) fn contains_address(&self, addr: &str) -> bool {
+        let brokers = self.brokers.read();
+        brokers
+            .values()
+            .flat_map(|addresses| addresses.values())
+            .any(|address| **address == *addr)
+    }
+
     /// The addresses that heartbeats go to: all masters, and replicas too if there are consumers,
     /// which may pull from them.
     pub(crate) fn heartbeat_targets(&self, have_consumers: bool) -> Vec<Arc<str>> {
@@ -232,6 +241,8 @@ mod tests {
         let all = table().all_addresses();
         assert_eq!(addresses(&all), ["a0", "a1", "a3", "b2"]);
         assert_eq!((&*all[3].broker_name, all[3].broker_id), ("b", 2));
+        assert!(table().contains_address("a3"));
+        assert!(!table().contains_address("a4"));
     }
 
     #[test]

@@ -6,6 +6,7 @@ use rocketmq_protocol::MessageQueue;
 use rocketmq_protocol::body::{MASTER_ID, Permission};
 use rocketmq_protocol::header::CreateTopicRequestHeader;
 
+use super::static_topic::publish_queues;
 use super::{MQClientInstance, OnlyThisBroker, QueueAt, RouteOf};
 use crate::error::{Error, Result, client_error_code};
 use crate::sync::{Arc, Deadline};
@@ -68,7 +69,7 @@ impl MQClientInstance {
             .api()
             .topic_route_info(topic, Deadline::after(TIMEOUT))?;
         let queues = route
-            .map(|route| route.publish_queues(topic).0)
+            .map(|route| publish_queues(topic, &route).0)
             .unwrap_or_default();
         if queues.is_empty() {
             Err(no_route(topic))
@@ -95,7 +96,7 @@ impl MQClientInstance {
         let find = || {
             let brokers = self.brokers();
             brokers.find_broker_address_in_subscribe(
-                mq.broker_name(),
+                &self.routes().broker_name(mq),
                 MASTER_ID,
                 OnlyThisBroker::Yes,
             )

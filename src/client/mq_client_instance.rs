@@ -8,6 +8,7 @@ use super::broker_address_table::BrokerAddressTable;
 use super::client_remoting_processor::ClientRemotingProcessor;
 use super::group_registry::{ConsumerTable, ProducerTable};
 use super::heartbeat::{HeartbeatSender, HeartbeatService};
+use super::name_server_address_service::NameServerAddressService;
 use super::offset_persist_service::OffsetPersistService;
 use super::pull_message_service::{PullMessageService, PullRequestQueue};
 use super::rebalance_service::RebalanceService;
@@ -15,7 +16,9 @@ use super::topic_route::{RouteOf, TopicRouteService, TopicRoutes};
 use super::{MQClientApi, MQConsumerInner, MQProducerInner};
 use crate::client_config::ClientConfig;
 use crate::error::{Error, Result};
-use crate::remoting::{ChannelEventListener, EventLoop, MioRemotingClient, RequestProcessor};
+use crate::remoting::{
+    ChannelEventListener, EventLoop, MioRemotingClient, RequestProcessor, TopAddressing,
+};
 use crate::service::{
     JoinOutcome, ScheduledService, ServiceHandle, ServiceState, ServiceThread, ThreadPool,
 };
@@ -45,6 +48,8 @@ pub(crate) struct MQClientInstance {
     heartbeat_service: ServiceHandle<HeartbeatService>,
     topic_route_service: ServiceHandle<TopicRouteService>,
     offset_persist_service: ServiceHandle<OffsetPersistService>,
+    /// There when the name servers are asked for.
+    name_server_address_service: Option<ServiceHandle<NameServerAddressService>>,
     /// Remoting holds them weakly, so this is where they live.
     _processor: Arc<ClientRemotingProcessor>,
     _listener: Arc<HeartbeatOnConnect>,
@@ -62,10 +67,13 @@ impl MQClientInstance {
         let remoting = MioRemotingClient::new(
             Arc::clone(&runtime.event_loop),
             Arc::clone(&executor),
-            config.into(),
-            config.namesrv_addr.clone(),
+            config,
         );
-        let api = Arc::new(MQClientApi::new(remoting, config.mq_client_api_timeout));
+        let api = Arc::new(MQClientApi::new(
+            remoting,
+            config.mq_client_api_timeout,
+            config.vip_channel_enabled,
+        ));
         let producers = Arc::new(ProducerTable::new());
         let consumers = Arc::new(ConsumerTable::new());
         let brokers = Arc::new(BrokerAddressTable::new());
@@ -96,7 +104,7 @@ impl MQClientInstance {
             rebalance_service: Arc::clone(&rebalance_service),
         });
         let listener = Arc::new(HeartbeatOnConnect {
-            name_servers: config.namesrv_addr.clone(),
+            brokers: Arc::clone(&brokers),
             known: Mutex::new(HashSet::new()),
             heartbeats: Arc::clone(&heartbeats),
             rebalance_service: Arc::clone(&rebalance_service),
@@ -107,8 +115,12 @@ impl MQClientInstance {
             Arc::downgrade(&(Arc::clone(&listener) as Arc<dyn ChannelEventListener>));
         api.remoting().register_processor(weak_processor);
         api.remoting().register_listener(weak_listener);
+        let addressing = TopAddressing::of(config).filter(|_| config.namesrv_addr.is_empty());
+        let name_server_address_service = addressing
+            .map(|addressing| handle(NameServerAddressService::new(Arc::clone(&api), addressing)));
         Arc::new(Self {
             client_id,
+            name_server_address_service,
             pull_message_service: handle(PullMessageService {
                 queue: pull_requests.clone(),
             }),
@@ -178,9 +190,14 @@ impl MQClientInstance {
                 });
             }
         }
-        let started = self
-            .pull_message_service
-            .start()
+        let started = match &self.name_server_address_service {
+            Some(service) => service
+                .start()
+                .map(|_| service.service().wait_for_first_answer()),
+            None => Ok(()),
+        };
+        let started = started
+            .and_then(|()| self.pull_message_service.start())
             .and_then(|_| self.rebalance_service.start())
             .and_then(|_| self.heartbeat_service.start())
             .and_then(|_| self.topic_route_service.start())
@@ -216,13 +233,19 @@ impl MQClientInstance {
         self.topic_route_service.make_stop();
         self.offset_persist_service.make_stop();
         self.pull_message_service.make_stop();
+        if let Some(service) = &self.name_server_address_service {
+            service.make_stop();
+        }
         self.pull_requests.close();
         let mut joined = ended(self.rebalance_service.shutdown_until(deadline));
         joined &= ended(self.pull_message_service.shutdown_until(deadline));
         joined &= ended(self.heartbeat_service.shutdown_until(deadline));
         joined &= ended(self.topic_route_service.shutdown_until(deadline));
         joined &= ended(self.offset_persist_service.shutdown_until(deadline));
-        self.api.remoting().close();
+        if let Some(service) = &self.name_server_address_service {
+            joined &= ended(service.shutdown_until(deadline));
+        }
+        joined &= self.api.remoting().close(deadline);
         let pool = self.executor.shutdown(deadline);
         joined &= pool.left == 0;
         log::info!("client {} stopped", self.client_id);
@@ -276,6 +299,19 @@ impl MQClientInstance {
         self.topic_route_service.wakeup();
     }
 
+    /// Replaces the name servers by those of the user, who is not overruled by an answer to the
+    /// question for name servers.
+    pub(crate) fn update_name_server_address_list(&self, addrs: Vec<String>) {
+        match &self.name_server_address_service {
+            Some(service) => {
+                service.service().overrule(addrs);
+                // It has nothing more to do, and finds that out.
+                service.wakeup();
+            }
+            None => self.api.remoting().update_name_server_address_list(addrs),
+        }
+    }
+
     /// Fetches the route of a topic; see [`TopicRoutes::update_topic_route_info`].
     pub(crate) fn update_topic_route_info(
         &self,
@@ -314,7 +350,7 @@ fn ended(outcome: JoinOutcome) -> bool {
 /// looked at (Java `enableHeartbeatChannelEventListener`, on by default, also at the first connect).
 #[derive(Debug)]
 struct HeartbeatOnConnect {
-    name_servers: Vec<String>,
+    brokers: Arc<BrokerAddressTable>,
     known: Mutex<HashSet<String>>,
     heartbeats: Arc<HeartbeatSender>,
     rebalance_service: Arc<ServiceHandle<RebalanceService>>,
@@ -322,7 +358,8 @@ struct HeartbeatOnConnect {
 
 impl ChannelEventListener for HeartbeatOnConnect {
     fn on_channel_active(&self, addr: &str) {
-        if self.name_servers.iter().any(|server| server == addr) {
+        // Name servers get no heartbeats, nor does a broker's VIP channel.
+        if !self.brokers.contains_address(addr) {
             return;
         }
         self.heartbeats.begin_heartbeat_to_connected_broker(addr);

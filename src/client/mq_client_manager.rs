@@ -219,6 +219,16 @@ impl Membership {
         &self.instance
     }
 
+    /// Replaces the name servers of the instance. Who comes later shares the instance only with the
+    /// new list.
+    pub(crate) fn update_name_server_address_list(&self, addrs: Vec<String>) {
+        let instances = &self.manager.inner.instances;
+        instances.change_config(&self.instance, |config| {
+            config.namesrv_addr.clone_from(&addrs);
+            self.instance.update_name_server_address_list(addrs);
+        });
+    }
+
     /// Gives the place up. The last one stops the instance. Returns whether every thread that had
     /// to end did so in time; calling it again does nothing.
     pub(crate) fn leave(&self, deadline: Deadline) -> bool {

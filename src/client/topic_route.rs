@@ -1,5 +1,6 @@
 //! Routes: fetched from name servers, compared, and pushed to those who use the topic.
 
+use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
@@ -9,6 +10,9 @@ use rocketmq_protocol::mix_all::AUTO_CREATE_TOPIC_KEY_TOPIC;
 
 use super::broker_address_table::BrokerAddressTable;
 use super::group_registry::{ConsumerTable, ProducerTable};
+use super::static_topic::{
+    Endpoints, MOCK_BROKER_PREFIX, NO_BROKER, endpoints, publish_queues, subscribe_queues,
+};
 use super::{MQClientApi, TopicPublishInfo};
 use crate::error::{Error, Result};
 use crate::service::{ServiceContext, ServiceThread};
@@ -22,6 +26,8 @@ pub(crate) struct TopicRoutes {
     producers: Arc<ProducerTable>,
     consumers: Arc<ConsumerTable>,
     table: Mutex<HashMap<String, Arc<TopicRouteData>>>,
+    /// Which brokers hold the queues of static topics.
+    endpoints: Mutex<HashMap<String, Arc<Endpoints>>>,
     /// Single flight: guards no data, is taken with a time limit, and spans the round trip.
     name_server: Mutex<()>,
 }
@@ -49,12 +55,30 @@ impl TopicRoutes {
             producers,
             consumers,
             table: Mutex::new(HashMap::new()),
+            endpoints: Mutex::new(HashMap::new()),
             name_server: Mutex::new(()),
         }
     }
 
     pub(crate) fn route(&self, topic: &str) -> Option<Arc<TopicRouteData>> {
         self.table.lock().get(topic).cloned()
+    }
+
+    /// The queues of a topic that a producer may choose from, if its route is known.
+    pub(crate) fn publish_queues(&self, topic: &str) -> Vec<MessageQueue> {
+        let route = self.route(topic);
+        route.map_or_else(Vec::new, |route| publish_queues(topic, &route).0)
+    }
+
+    /// The broker that holds a queue: for all but static topics the one in its name (Java
+    /// `MQClientInstance#getBrokerNameFromMessageQueue`).
+    pub(crate) fn broker_name<'a>(&self, mq: &'a MessageQueue) -> Cow<'a, str> {
+        if !mq.broker_name().starts_with(MOCK_BROKER_PREFIX) {
+            return Cow::Borrowed(mq.broker_name());
+        }
+        let endpoints = self.endpoints.lock().get(mq.topic()).cloned();
+        let holder = endpoints.and_then(|endpoints| endpoints.get(mq).cloned());
+        Cow::Owned(holder.map_or_else(|| NO_BROKER.to_owned(), |name| name.to_string()))
     }
 
     /// Fetches the route of a topic and tells everybody who uses it (Java
@@ -110,12 +134,18 @@ impl TopicRoutes {
             log::info!("route of {topic}: {fetched:?}");
         }
         self.brokers.update(&fetched.broker_datas);
-        let (publish_queues, _) = fetched.publish_queues(topic);
+        // Before anybody learns of the queues: whoever does may ask where they are.
+        if let Some(endpoints) = endpoints(topic, &fetched) {
+            self.endpoints
+                .lock()
+                .insert(topic.to_owned(), Arc::new(endpoints));
+        }
+        let (publish_queues, _) = publish_queues(topic, &fetched);
         let info = Arc::new(TopicPublishInfo::new(publish_queues));
         for (_, producer) in producers {
             producer.update_topic_publish_info(topic, &info);
         }
-        let subscribe_queues: Arc<[MessageQueue]> = fetched.subscribe_queues(topic).into();
+        let subscribe_queues: Arc<[MessageQueue]> = subscribe_queues(topic, &fetched).into();
         for (_, consumer) in consumers {
             consumer.update_topic_subscribe_info(topic, &subscribe_queues);
         }
@@ -139,7 +169,7 @@ impl TopicRoutes {
                 gone.broker_addr,
                 gone.broker_name
             );
-            self.api.remoting().release(&gone.broker_addr);
+            self.api.release(&gone.broker_addr);
         }
     }
 

@@ -1,5 +1,6 @@
 //! Calls the listener (Java `ConsumeMessageConcurrentlyService`).
 
+use std::borrow::Cow;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
@@ -11,6 +12,7 @@ use super::listener::{
     ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus, MessageListenerConcurrently,
 };
 use super::process_queue::ProcessQueue;
+use crate::client_config::Namespace;
 use crate::service::{PoolReport, RejectedReason, Task, ThreadPool};
 use crate::sync::{Arc, Deadline, Mutex, Weak, system_time_millis};
 
@@ -133,9 +135,10 @@ impl ConsumeRequest {
         let Some(listener) = service.listener.lock().clone() else {
             return;
         };
-        self.show_original_topic(&service.retry_topic);
+        let namespace = &consumer.config.namespace;
+        self.show_original_topic(&service.retry_topic, namespace);
         self.process_queue.consume_started(&self.messages);
-        let mut context = ConsumeConcurrentlyContext::new(self.mq.clone());
+        let mut context = ConsumeConcurrentlyContext::new(namespace.unwrap_queue(&self.mq));
         let called = catch_unwind(AssertUnwindSafe(|| {
             listener.consume_message(&self.messages, &mut context)
         }));
@@ -158,8 +161,9 @@ impl ConsumeRequest {
         self.process_consume_result(&consumer, status, &context);
     }
 
-    /// A listener sees a message of the retry topic under the topic it was sent to.
-    fn show_original_topic(&mut self, retry_topic: &str) {
+    /// A listener sees a message of the retry topic under the topic it was sent to, and every topic
+    /// by its plain name (Java `DefaultMQPushConsumerImpl#resetRetryAndNamespace`).
+    fn show_original_topic(&mut self, retry_topic: &str, namespace: &Namespace) {
         let now = system_time_millis().to_string();
         for message in &mut self.messages {
             let original = message
@@ -169,6 +173,9 @@ impl ConsumeRequest {
             let fields = message.message_mut();
             if let Some(original) = original {
                 fields.set_topic(original);
+            }
+            if let Cow::Owned(plain) = namespace.unwrap(fields.topic()) {
+                fields.set_topic(plain);
             }
             fields.put_property(property::CONSUME_START_TIMESTAMP, now.as_str());
         }

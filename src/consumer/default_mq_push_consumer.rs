@@ -10,7 +10,7 @@ use rocketmq_protocol::{MessageQueue, SubscriptionData, validators};
 use super::default_mq_push_consumer_impl::{DefaultMQPushConsumerImpl, PushConsumerConfig};
 use super::listener::{MessageListenerConcurrently, MessageQueueListener};
 use crate::client::{MQClientManager, ShutdownReport};
-use crate::client_config::{self, ClientConfig, client_config_setters};
+use crate::client_config::{self, ClientConfig, Namespace, client_config_setters};
 use crate::error::{Error, Result};
 use crate::rebalance::{AllocateMessageQueueAveragely, AllocateMessageQueueStrategy};
 use crate::service::ServiceState;
@@ -160,6 +160,23 @@ impl DefaultMQPushConsumer {
         Ok(())
     }
 
+    /// Replaces the list of name servers, `host:port` joined by `;`. All clients that share the
+    /// instance have it from now on. If the server in use is not in it, its connection is closed and
+    /// what is being asked there is asked of another one.
+    ///
+    /// What [`namesrv_domain`](DefaultMQPushConsumerBuilder::namesrv_domain) answers later does not
+    /// count any more.
+    ///
+    /// # Errors
+    /// [`InvalidConfig`](crate::Error::InvalidConfig) for an empty list or what is not `host:port`;
+    /// [`ServiceState`](crate::Error::ServiceState) unless the consumer is running.
+    ///
+    /// # Java
+    /// `MQClientAPIImpl#updateNameServerAddressList`
+    pub fn update_name_server_address_list(&self, list: &str) -> Result<()> {
+        self.guard.inner.update_name_server_address_list(list)
+    }
+
     /// Where the consumer is in its life.
     pub fn service_state(&self) -> ServiceState {
         self.guard.inner.state()
@@ -173,7 +190,9 @@ impl DefaultMQPushConsumer {
 
     /// The queues that are this member's own at the moment, sorted; the retry topic's too.
     pub fn owned_queues(&self) -> Vec<MessageQueue> {
-        self.guard.inner.owned_queues()
+        let namespace = &self.guard.inner.config.namespace;
+        let queues = self.guard.inner.owned_queues();
+        queues.iter().map(|mq| namespace.unwrap_queue(mq)).collect()
     }
 }
 
@@ -197,6 +216,8 @@ impl DefaultMQPushConsumerBuilder {
             manager: MQClientManager::global().clone(),
             config: PushConsumerConfig {
                 consumer_group,
+                namespace: Namespace::default(),
+                unit_mode: false,
                 consume_from_where: ConsumeFromWhere::ConsumeFromLastOffset,
                 consume_timestamp: system_time_millis() - HALF_AN_HOUR_MILLIS,
                 strategy: Arc::new(AllocateMessageQueueAveragely),
@@ -376,6 +397,8 @@ impl DefaultMQPushConsumerBuilder {
     pub fn build(mut self) -> Result<DefaultMQPushConsumer> {
         let mut problems = std::mem::take(&mut self.problems);
         self.client_config.validate(&mut problems);
+        self.config.unit_mode = self.client_config.unit_mode;
+        self.config.move_into(self.client_config.namespace.clone());
         self.config.validate(&mut problems);
         let Some(listener) = self.listener else {
             problems.push("no message_listener is set".to_owned());
@@ -398,6 +421,17 @@ impl DefaultMQPushConsumerBuilder {
 }
 
 impl PushConsumerConfig {
+    /// Gives group and topics the names by which brokers know them.
+    fn move_into(&mut self, namespace: Namespace) {
+        self.consumer_group = namespace.wrap(&self.consumer_group).into_owned();
+        for (topic, mut subscription) in std::mem::take(&mut self.subscriptions) {
+            let topic = namespace.wrap(&topic).into_owned();
+            subscription.topic.clone_from(&topic);
+            self.subscriptions.insert(topic, subscription);
+        }
+        self.namespace = namespace;
+    }
+
     fn validate(&self, problems: &mut Vec<String>) {
         if let Err(error) = validators::check_group(&self.consumer_group) {
             problems.push(format!("consumer group {:?}: {error}", self.consumer_group));

@@ -9,7 +9,7 @@ use rocketmq_protocol::body::{
 };
 use rocketmq_protocol::header::{ConsumerSendMsgBackRequestHeader, PullMessageRequestHeader};
 use rocketmq_protocol::{
-    MessageExt, MessageQueue, SubscriptionData, mix_all, response_code, sys_flag,
+    Message, MessageExt, MessageQueue, SubscriptionData, mix_all, property, response_code, sys_flag,
 };
 
 use super::consume_message_concurrently_service::ConsumeMessageConcurrentlyService;
@@ -20,11 +20,13 @@ use super::pull_api_wrapper::process_pull_result;
 use super::pull_request::PullRequest;
 use super::rebalance_push_impl::RebalancePushImpl;
 use crate::client::{
-    FindBrokerResult, MQClientInstance, MQClientManager, MQConsumerInner, Membership,
-    OnlyThisBroker, PullReply, QueueAt, Role, RouteOf, ShutdownReport, Termination,
+    FindBrokerResult, MOCK_BROKER_PREFIX, MQClientInstance, MQClientManager, MQConsumerInner,
+    Membership, OnlyThisBroker, PullReply, QueueAt, Role, RouteOf, ShutdownReport, Termination,
+    TopicPublishInfo,
 };
-use crate::client_config::ClientConfig;
-use crate::error::{Error, Result};
+use crate::client_config::{ClientConfig, Namespace};
+use crate::error::{Error, Result, client_error_code};
+use crate::producer::send_kernel::{Prepared, SendSettings, send_kernel};
 use crate::rebalance::{AllocateMessageQueueStrategy, RebalanceImpl};
 use crate::service::{AtomicServiceState, ServiceState, TaskHandle};
 use crate::sync::atomic::{AtomicBool, AtomicI64, Ordering};
@@ -54,7 +56,10 @@ const MEBIBYTE: u64 = 1024 * 1024;
 
 /// Settings of a push consumer; never written after `build`.
 pub(super) struct PushConsumerConfig {
+    /// The group, and below the topics, as brokers know them, namespace included.
     pub(super) consumer_group: String,
+    pub(super) namespace: Namespace,
+    pub(super) unit_mode: bool,
     pub(super) consume_from_where: ConsumeFromWhere,
     /// Milliseconds since 1970.
     pub(super) consume_timestamp: i64,
@@ -170,6 +175,18 @@ impl DefaultMQPushConsumerImpl {
             .lock()
             .as_ref()
             .map(|membership| Arc::clone(membership.instance()))
+    }
+
+    pub(super) fn update_name_server_address_list(&self, list: &str) -> Result<()> {
+        let addrs = ClientConfig::name_servers_of(list)?;
+        let membership = self.membership.lock();
+        match membership.as_ref() {
+            Some(membership) if self.state.is_running() => {
+                membership.update_name_server_address_list(addrs);
+                Ok(())
+            }
+            _ => Err(self.wrong_state("updating the name servers of", self.state.get())),
+        }
     }
 
     /// Runs a task on the timer, unless the consumer has ended.
@@ -352,7 +369,15 @@ impl DefaultMQPushConsumerImpl {
         }
         let listener = self.message_queue_listener.lock().clone();
         if let Some(listener) = listener {
-            listener.message_queue_changed(topic, mq_all, mq_divided);
+            let namespace = &self.config.namespace;
+            let unwrapped = |queues: &[MessageQueue]| -> Vec<MessageQueue> {
+                queues.iter().map(|mq| namespace.unwrap_queue(mq)).collect()
+            };
+            listener.message_queue_changed(
+                &namespace.unwrap(topic),
+                &unwrapped(mq_all),
+                &unwrapped(mq_divided),
+            );
         }
     }
 
@@ -382,8 +407,9 @@ impl DefaultMQPushConsumerImpl {
         let Some(subscription) = self.config.subscriptions.get(request.mq.topic()) else {
             return;
         };
+        let broker_name = instance.routes().broker_name(&request.mq);
         let Some(broker) = instance.brokers().find_broker_address_in_subscribe(
-            request.mq.broker_name(),
+            &broker_name,
             request.suggested_broker_id,
             OnlyThisBroker::No,
         ) else {
@@ -442,6 +468,7 @@ impl DefaultMQPushConsumerImpl {
             expression_type: Some(subscription.expression_type.name().to_owned()),
             max_msg_bytes: Some(self.config.pull_batch_size_in_bytes),
             broker_name: Some(mq.broker_name().to_owned()),
+            ..PullMessageRequestHeader::default()
         }
     }
 
@@ -505,6 +532,11 @@ impl DefaultMQPushConsumerImpl {
         {
             // The broker has not heard of this member, because it was restarted for instance.
             instance.heartbeat_soon();
+        }
+        if let (Some(response_code::NOT_LEADER_FOR_QUEUE), Some(instance)) =
+            (error.broker_code(), self.instance())
+        {
+            instance.refresh_routes_soon();
         }
         self.again(request, delay);
     }
@@ -673,6 +705,11 @@ impl DefaultMQPushConsumerImpl {
         let Some(instance) = self.instance() else {
             return Err(self.wrong_state("giving a message back with", self.state.get()));
         };
+        if is_logical(mq) {
+            self.send_message_back_as_normal_message(&instance, message)?;
+            self.find_retries(&instance);
+            return Ok(());
+        }
         let header = self.send_back_header(&message.into(), delay_level, mq);
         let addr = broker_of(&instance, mq)?;
         instance.api().consumer_send_message_back(
@@ -695,14 +732,14 @@ impl DefaultMQPushConsumerImpl {
             group: self.group().to_owned(),
             delay_level,
             origin_msg_id: Some(message.msg_id.clone()),
-            origin_topic: Some(message.topic.clone()),
+            origin_topic: Some(self.config.namespace.wrap(&message.topic).into_owned()),
             unit_mode: Some(false),
             max_reconsume_times: Some(
                 self.config
                     .max_reconsume_times
                     .unwrap_or(DEFAULT_MAX_RECONSUME_TIMES),
             ),
-            broker_name: Some(mq.broker_name().to_owned()),
+            broker_name: Some(mq.broker_name().to_owned()).filter(|_| !is_logical(mq)),
         }
     }
 
@@ -738,7 +775,14 @@ impl DefaultMQPushConsumerImpl {
             return;
         };
         let offset = message.queue_offset;
-        let addr = match broker_of(&instance, &mq) {
+        let addr = if is_logical(&mq) {
+            // Its place in the log is one in that broker's log (as in Java), which need not be the
+            // one that holds the queue now.
+            Ok(message.store_host.to_string().into())
+        } else {
+            broker_of(&instance, &mq)
+        };
+        let addr = match addr {
             Ok(addr) => addr,
             Err(error) => return log::warn!("{mq}: the message at {offset} stays: {error}"),
         };
@@ -772,6 +816,79 @@ impl DefaultMQPushConsumerImpl {
     }
 }
 
+impl DefaultMQPushConsumerImpl {
+    /// Sends a message of a static topic to the retry topic: the broker that holds its queue now may
+    /// not be the one that stored it (Java
+    /// `DefaultMQPushConsumerImpl#sendMessageBackAsNormalMessage`).
+    fn send_message_back_as_normal_message(
+        &self,
+        instance: &MQClientInstance,
+        message: &MessageExt,
+    ) -> Result<()> {
+        let deadline = Deadline::after(SEND_BACK_TIMEOUT);
+        let retry_topic = mix_all::retry_topic(self.group());
+        if instance.routes().publish_queues(&retry_topic).is_empty() {
+            instance.update_topic_route_info(&retry_topic, RouteOf::Topic, deadline)?;
+        }
+        let info = TopicPublishInfo::new(instance.routes().publish_queues(&retry_topic));
+        let mq = info.select_one_message_queue(None).ok_or_else(|| {
+            Error::client(
+                client_error_code::NOT_FOUND_TOPIC_EXCEPTION,
+                format!("retry topic {retry_topic} has no queue that can be written"),
+            )
+        })?;
+        let retry = self.retry_of(message, &retry_topic);
+        let settings = SendSettings {
+            producer_group: mix_all::CLIENT_INNER_PRODUCER_GROUP.to_owned(),
+            namespace: self.config.namespace.clone(),
+            unit_mode: self.config.unit_mode,
+            create_topic_key: mix_all::AUTO_CREATE_TOPIC_KEY_TOPIC.to_owned(),
+            default_topic_queue_nums: 1,
+            compress_msg_body_over_howmuch: 4096,
+            max_message_size: usize::MAX,
+        };
+        let prepared = Prepared::new(&retry, &settings)?;
+        send_kernel(instance, &prepared, &mq, deadline).map(|_| ())
+    }
+
+    fn retry_of(&self, message: &MessageExt, retry_topic: &str) -> Message {
+        let mut retry = Message::clone(message);
+        let times = message.reconsume_times();
+        let most = self
+            .config
+            .max_reconsume_times
+            .unwrap_or(DEFAULT_MAX_RECONSUME_TIMES);
+        let origin = message
+            .property(property::ORIGIN_MESSAGE_ID)
+            .unwrap_or_else(|| message.msg_id())
+            .to_owned();
+        let topic = self.config.namespace.wrap(message.topic()).into_owned();
+        retry.set_topic(retry_topic);
+        for (name, value) in [
+            (property::ORIGIN_MESSAGE_ID, origin),
+            (property::RETRY_TOPIC, topic),
+            (
+                property::RECONSUME_TIME,
+                times.saturating_add(1).to_string(),
+            ),
+            (property::MAX_RECONSUME_TIMES, most.to_string()),
+            (
+                property::DELAY_TIME_LEVEL,
+                times.saturating_add(3).to_string(),
+            ),
+        ] {
+            retry.put_property(name, value);
+        }
+        retry.clear_property(property::TRANSACTION_PREPARED);
+        retry
+    }
+}
+
+/// Whether a queue is one of a static topic.
+fn is_logical(mq: &MessageQueue) -> bool {
+    mq.broker_name().starts_with(MOCK_BROKER_PREFIX)
+}
+
 impl MQConsumerInner for DefaultMQPushConsumerImpl {
     fn consumer_data(&self) -> ConsumerData {
         let version = self.heartbeat_sub_version.load(Ordering::Relaxed);
@@ -790,7 +907,7 @@ impl MQConsumerInner for DefaultMQPushConsumerImpl {
             group_name: self.group().to_owned(),
             message_model: MessageModel::Clustering,
             subscription_data_set: subscriptions.collect(),
-            unit_mode: false,
+            unit_mode: self.config.unit_mode,
         }
     }
 

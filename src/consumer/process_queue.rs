@@ -1,4 +1,5 @@
 use std::collections::{BTreeMap, HashMap, btree_map};
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use rocketmq_protocol::MessageExt;
@@ -71,6 +72,8 @@ pub(crate) struct MessageInHands {
     pub(crate) commit_log_offset: i64,
     pub(crate) msg_id: String,
     pub(crate) topic: String,
+    /// The broker that stored it, in whose log it is at that offset.
+    pub(crate) store_host: SocketAddr,
 }
 
 impl From<&MessageExt> for MessageInHands {
@@ -80,6 +83,7 @@ impl From<&MessageExt> for MessageInHands {
             commit_log_offset: message.commit_log_offset(),
             msg_id: message.msg_id().to_owned(),
             topic: message.topic().to_owned(),
+            store_host: message.store_host(),
         }
     }
 }

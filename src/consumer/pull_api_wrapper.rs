@@ -43,6 +43,10 @@ pub(super) fn process_pull_result(
                     continue;
                 }
                 message.set_queue(Arc::clone(&broker_name), mq.queue_id());
+                if let Some(delta) = reply.header.offset_delta {
+                    // A queue of a static topic counts on where it came from another broker.
+                    message.set_queue_offset(message.queue_offset().saturating_add(delta));
+                }
                 let fields = message.message_mut();
                 fields.put_property(property::MIN_OFFSET, min_offset.as_str());
                 fields.put_property(property::MAX_OFFSET, max_offset.as_str());

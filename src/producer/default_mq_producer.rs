@@ -11,7 +11,7 @@ use super::default_mq_producer_impl::{
 use super::send_kernel::SendSettings;
 use super::send_result::SendResult;
 use crate::client::{MQClientManager, ShutdownReport};
-use crate::client_config::{self, ClientConfig, client_config_setters};
+use crate::client_config::{self, ClientConfig, Namespace, client_config_setters};
 use crate::error::Result;
 use crate::service::ServiceState;
 use crate::sync::{Arc, Deadline};
@@ -142,7 +142,8 @@ impl DefaultMQProducer {
     /// `MQAdmin#createTopic`
     pub fn create_topic(&self, key: &str, topic: &str, queue_num: i32) -> Result<()> {
         let mut problems = Vec::new();
-        if let Err(error) = validators::check_topic(topic) {
+        let wrapped = self.namespace().wrap(topic);
+        if let Err(error) = validators::check_topic(&wrapped) {
             problems.push(format!("topic {topic:?}: {error}"));
         }
         if queue_num < 1 {
@@ -152,7 +153,11 @@ impl DefaultMQProducer {
         self.guard
             .inner
             .instance()?
-            .create_topic(key, topic, queue_num)
+            .create_topic(key, &wrapped, queue_num)
+    }
+
+    fn namespace(&self) -> &Namespace {
+        &self.guard.inner.config.send.namespace
     }
 
     /// The queues of a topic that can be written, sorted by broker name and id.
@@ -166,10 +171,10 @@ impl DefaultMQProducer {
     /// # Java
     /// `MQProducer#fetchPublishMessageQueues`
     pub fn fetch_publish_message_queues(&self, topic: &str) -> Result<Vec<MessageQueue>> {
-        self.guard
-            .inner
-            .instance()?
-            .fetch_publish_message_queues(topic)
+        let namespace = self.namespace();
+        let instance = self.guard.inner.instance()?;
+        let queues = instance.fetch_publish_message_queues(&namespace.wrap(topic))?;
+        Ok(queues.iter().map(|mq| namespace.unwrap_queue(mq)).collect())
     }
 
     /// The offset after a queue's last message. A queue that does not exist has 0.
@@ -183,7 +188,10 @@ impl DefaultMQProducer {
     /// # Java
     /// `MQAdmin#maxOffset`
     pub fn max_offset(&self, mq: &MessageQueue) -> Result<i64> {
-        self.guard.inner.instance()?.max_offset(mq)
+        self.guard
+            .inner
+            .instance()?
+            .max_offset(&self.namespace().wrap_queue(mq))
     }
 
     /// A queue's smallest offset. A queue that does not exist has 0.
@@ -197,7 +205,27 @@ impl DefaultMQProducer {
     /// # Java
     /// `MQAdmin#minOffset`
     pub fn min_offset(&self, mq: &MessageQueue) -> Result<i64> {
-        self.guard.inner.instance()?.min_offset(mq)
+        self.guard
+            .inner
+            .instance()?
+            .min_offset(&self.namespace().wrap_queue(mq))
+    }
+
+    /// Replaces the list of name servers, `host:port` joined by `;`. All clients that share the
+    /// instance have it from now on. If the server in use is not in it, its connection is closed and
+    /// what is being asked there is asked of another one.
+    ///
+    /// What [`namesrv_domain`](DefaultMQProducerBuilder::namesrv_domain) answers later does not
+    /// count any more.
+    ///
+    /// # Errors
+    /// [`InvalidConfig`](crate::Error::InvalidConfig) for an empty list or what is not `host:port`;
+    /// [`ServiceState`](crate::Error::ServiceState) unless the producer is running.
+    ///
+    /// # Java
+    /// `MQClientAPIImpl#updateNameServerAddressList`
+    pub fn update_name_server_address_list(&self, list: &str) -> Result<()> {
+        self.guard.inner.update_name_server_address_list(list)
     }
 
     /// Ends the producer for good: it leaves its group, and the last client of an instance stops the
@@ -250,6 +278,8 @@ impl DefaultMQProducerBuilder {
             config: ProducerConfig {
                 send: SendSettings {
                     producer_group,
+                    namespace: Namespace::default(),
+                    unit_mode: false,
                     create_topic_key: AUTO_CREATE_TOPIC_KEY_TOPIC.to_owned(),
                     default_topic_queue_nums: 4,
                     compress_msg_body_over_howmuch: 4096,
@@ -338,10 +368,14 @@ impl DefaultMQProducerBuilder {
     ///
     /// # Errors
     /// [`InvalidConfig`](crate::Error::InvalidConfig) with every setting that is wrong.
-    pub fn build(self) -> Result<DefaultMQProducer> {
+    pub fn build(mut self) -> Result<DefaultMQProducer> {
         let mut problems = Vec::new();
         self.client_config.validate(&mut problems);
-        let send = &self.config.send;
+        let send = &mut self.config.send;
+        let namespace = self.client_config.namespace.clone();
+        send.producer_group = namespace.wrap(&send.producer_group).into_owned();
+        send.namespace = namespace;
+        send.unit_mode = self.client_config.unit_mode;
         if let Err(error) = validators::check_group(&send.producer_group) {
             problems.push(format!("producer group {:?}: {error}", send.producer_group));
         }

@@ -141,6 +141,18 @@ impl DefaultMQProducerImpl {
         }
     }
 
+    pub(super) fn update_name_server_address_list(&self, list: &str) -> Result<()> {
+        let addrs = ClientConfig::name_servers_of(list)?;
+        let membership = self.membership.lock();
+        match membership.as_ref() {
+            Some(membership) if self.state.is_running() => {
+                membership.update_name_server_address_list(addrs);
+                Ok(())
+            }
+            _ => Err(self.wrong_state("updating the name servers of", self.state.get())),
+        }
+    }
+
     pub(super) fn instance(&self) -> Result<Arc<MQClientInstance>> {
         let membership = self.membership.lock();
         match membership.as_ref() {
@@ -155,7 +167,7 @@ impl DefaultMQProducerImpl {
         let deadline = Deadline::after(timeout);
         let instance = self.instance()?;
         let prepared = Prepared::new(message, &self.config.send)?;
-        let topic = message.topic();
+        let topic = prepared.topic();
         let info = self.try_to_find_topic_publish_info(&instance, topic, deadline)?;
         let started = now();
         let attempts = self.config.retry_times_when_send_failed.saturating_add(1);
@@ -271,6 +283,16 @@ impl DefaultMQProducerImpl {
             }
         }
         let reason = match failure {
+            Some(
+                none @ Error::MQClient {
+                    code: Some(client_error_code::NO_NAME_SERVER_EXCEPTION),
+                    source: None,
+                    ..
+                },
+            ) => {
+                // There is no server to ask, and nothing is wrong with the topic (as in Java).
+                return Err(none);
+            }
             Some(_) => format!("the route of topic {topic} cannot be asked for"),
             None => format!(
                 "no route for topic {topic}: create it, or let brokers create topics \

@@ -7,8 +7,7 @@ use std::net::IpAddr;
 use rocketmq_protocol::UniqKeyParts;
 
 use crate::client_config::local_address;
-use crate::sync::atomic::{AtomicI64, AtomicU32, Ordering};
-use crate::sync::{Lazy, system_time_millis};
+use crate::sync::{Lazy, Mutex, system_time_millis};
 
 const DAY_MILLIS: i64 = 24 * 60 * 60 * 1000;
 
@@ -24,31 +23,60 @@ static PROCESS: Lazy<Process> = Lazy::new(|| Process {
     id: std::process::id() as u16,
     hash: RandomState::new().build_hasher().finish() as u32,
 });
-static COUNTER: AtomicU32 = AtomicU32::new(0);
-/// The month that the last key was made in: when it began and when it ends.
-static MONTH_START: AtomicI64 = AtomicI64::new(0);
-static MONTH_END: AtomicI64 = AtomicI64::new(0);
+static MAKER: Maker = Maker::new();
 
 /// A key that no other message has: address, process and its hash, the time since the month began,
 /// and a counter. Java counts the month in local time, this in UTC; nobody but the maker reads it.
 pub(crate) fn create_uniq_id() -> String {
-    let now = system_time_millis();
-    if now >= MONTH_END.load(Ordering::Relaxed) || now < MONTH_START.load(Ordering::Relaxed) {
-        let (start, end) = month_around(now);
-        MONTH_START.store(start, Ordering::Relaxed);
-        MONTH_END.store(end, Ordering::Relaxed);
-    }
-    let elapsed = now
-        .saturating_sub(MONTH_START.load(Ordering::Relaxed))
-        .max(0);
+    let (elapsed_millis, counter) = MAKER.next(system_time_millis());
     UniqKeyParts {
         ip: PROCESS.ip,
         process_id: PROCESS.id,
         process_hash: PROCESS.hash,
-        elapsed_millis: elapsed as u32,
-        counter: COUNTER.fetch_add(1, Ordering::Relaxed) as u16,
+        elapsed_millis,
+        counter,
     }
     .to_string()
+}
+
+/// Gives each key a time and a counter of its own, whatever the clock does: within a month the two
+/// together only grow. A counter that runs over carries into the time, and a clock that goes back is
+/// not followed. (In Java the counter runs over within a busy millisecond.)
+struct Maker(Mutex<Made>);
+
+#[derive(Clone, Copy)]
+struct Made {
+    month_start: i64,
+    month_end: i64,
+    /// Time and counter of the last key as one number.
+    last: u64,
+}
+
+const COUNTER_BITS: u32 = 16;
+
+impl Maker {
+    const fn new() -> Self {
+        Self(Mutex::new(Made {
+            month_start: 0,
+            month_end: 0,
+            last: 0,
+        }))
+    }
+
+    fn next(&self, now: i64) -> (u32, u16) {
+        let mut made = self.0.lock();
+        if now >= made.month_end {
+            let (month_start, month_end) = month_around(now);
+            *made = Made {
+                month_start,
+                month_end,
+                last: 0,
+            };
+        }
+        let elapsed = now.saturating_sub(made.month_start).max(0) as u64;
+        made.last = made.last.saturating_add(1).max(elapsed << COUNTER_BITS);
+        ((made.last >> COUNTER_BITS) as u32, made.last as u16)
+    }
 }
 
 /// When the month of a time began and ends, in milliseconds since 1970, UTC.
@@ -77,6 +105,7 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
+    use crate::sync::{Deadline, channel, thread};
 
     #[test]
     fn keys_differ_and_have_javas_form() {
@@ -87,6 +116,41 @@ mod tests {
             keys.iter()
                 .all(|key| key.bytes().all(|b| b.is_ascii_hexdigit()))
         );
+    }
+
+    /// apache/rocketmq#6919, #1751 (PR#1758), alibaba/rocketmq#443, rocketmq-clients#1174: ids came
+    /// twice, because the counter of two bytes ran over within a millisecond or the clock went back.
+    /// No two are equal, whatever the clock does.
+    #[test]
+    fn b99_ids_differ_whatever_the_clock_does() {
+        const NOW: i64 = 1_709_164_800_000;
+        const HOUR: i64 = 60 * 60 * 1000;
+        let maker = Maker::new();
+        let mut made: HashSet<_> = (0..70_000).map(|_| maker.next(NOW)).collect();
+        made.extend((0..70_000).map(|_| maker.next(NOW - HOUR)));
+        made.extend((0..70_000).map(|_| maker.next(NOW + 1)));
+        assert_eq!(made.len(), 210_000);
+    }
+
+    /// The same threads: several threads at once.
+    #[test]
+    fn b99_ids_of_several_threads_differ() {
+        let (sender, received) = channel::unbounded();
+        let threads: Vec<_> = (0..8)
+            .map(|_| {
+                let sender = sender.clone();
+                thread::spawn("ids", move || {
+                    let ids: Vec<String> = (0..100_000).map(|_| create_uniq_id()).collect();
+                    sender.send(ids).unwrap();
+                })
+                .unwrap()
+            })
+            .collect();
+        drop(sender);
+        let ids: HashSet<String> = received.iter().flatten().collect();
+        assert_eq!(ids.len(), 800_000);
+        let deadline = Deadline::after(std::time::Duration::from_secs(30));
+        assert!(threads.iter().all(|thread| thread.join_until(deadline)));
     }
 
     #[test]

@@ -5,23 +5,28 @@ use rocketmq_protocol::compression::CompressionType;
 use rocketmq_protocol::header::SendMessageRequestHeader;
 use rocketmq_protocol::mix_all::RETRY_GROUP_TOPIC_PREFIX;
 use rocketmq_protocol::{
-    Message, MessageQueue, Properties, encode_properties, property, sys_flag, validators,
+    Message, MessageQueue, Properties, encode_properties, property, response_code, sys_flag,
+    validators,
 };
 
 use super::message_client_id_setter::create_uniq_id;
 use super::send_result::SendResult;
 use crate::client::{MQClientInstance, RouteOf};
+use crate::client_config::Namespace;
 use crate::error::{Error, Result, client_error_code};
 use crate::sync::{Deadline, system_time_millis};
 
-/// The longest encoded properties, in characters.
+/// The longest encoded properties, in bytes: their length field has two.
 const MAX_PROPERTIES_LENGTH: usize = i16::MAX as usize;
 const COMPRESS_LEVEL: u32 = 5;
 
 /// What of a producer's settings decides what goes over the wire.
 #[derive(Debug, Clone)]
 pub(crate) struct SendSettings {
+    /// The group as brokers know it, namespace included.
     pub(crate) producer_group: String,
+    pub(crate) namespace: Namespace,
+    pub(crate) unit_mode: bool,
     pub(crate) create_topic_key: String,
     pub(crate) default_topic_queue_nums: i32,
     pub(crate) compress_msg_body_over_howmuch: usize,
@@ -35,14 +40,18 @@ pub(crate) struct Prepared {
     uniq_key: String,
     header: SendMessageRequestHeader,
     body: Bytes,
+    namespace: Namespace,
 }
 
 impl Prepared {
     /// Checks a message and encodes it. The caller's message stays as it is.
     pub(crate) fn new(message: &Message, settings: &SendSettings) -> Result<Self> {
-        check_message(message, settings.max_message_size)?;
-        let topic = message.topic().to_owned();
+        let topic = settings.namespace.wrap(message.topic()).into_owned();
+        check_message(message, &topic, settings.max_message_size)?;
         let mut properties: Properties = message.properties().clone();
+        if let Some(namespace) = settings.namespace.name() {
+            properties.insert(property::INSTANCE_ID.to_owned(), namespace.to_owned());
+        }
         let uniq_key = properties
             .entry(property::UNIQ_KEY.to_owned())
             .or_insert_with(create_uniq_id)
@@ -56,7 +65,7 @@ impl Prepared {
             max_reconsume_times = number(property::MAX_RECONSUME_TIMES);
         }
         let properties = encode_properties(&properties);
-        if properties.encode_utf16().count() > MAX_PROPERTIES_LENGTH {
+        if properties.len() > MAX_PROPERTIES_LENGTH {
             return Err(Error::InvalidMessage {
                 topic,
                 reason: format!(
@@ -76,7 +85,7 @@ impl Prepared {
             flag: message.flag(),
             properties: Some(properties),
             reconsume_times: Some(reconsume_times.unwrap_or(0)),
-            unit_mode: Some(false),
+            unit_mode: Some(settings.unit_mode),
             max_reconsume_times,
             batch: Some(false),
             ..SendMessageRequestHeader::default()
@@ -86,7 +95,13 @@ impl Prepared {
             uniq_key,
             header,
             body,
+            namespace: settings.namespace.clone(),
         })
+    }
+
+    /// The topic as brokers know it.
+    pub(crate) fn topic(&self) -> &str {
+        &self.topic
     }
 }
 
@@ -97,16 +112,20 @@ pub(crate) fn send_kernel(
     mq: &MessageQueue,
     deadline: Deadline,
 ) -> Result<SendResult> {
-    let broker = mq.broker_name();
-    let find = || instance.brokers().find_broker_address_in_publish(broker);
-    let addr = match find() {
-        Some(addr) => addr,
+    let find = || {
+        let broker = instance.routes().broker_name(mq);
+        let addr = instance.brokers().find_broker_address_in_publish(&broker)?;
+        Some((broker.into_owned(), addr))
+    };
+    let (broker, addr) = match find() {
+        Some(found) => found,
         None => {
             let asked = instance.update_topic_route_info(&message.topic, RouteOf::Topic, deadline);
             find().ok_or_else(|| Error::MQClient {
                 code: Some(client_error_code::BROKER_NOT_EXIST_EXCEPTION),
                 reason: format!(
-                    "broker {broker} has no master in the route of {}",
+                    "broker {} has no master in the route of {}",
+                    mq.broker_name(),
                     message.topic
                 ),
                 source: asked.err().map(Box::new),
@@ -115,20 +134,26 @@ pub(crate) fn send_kernel(
     };
     let header = SendMessageRequestHeader {
         queue_id: mq.queue_id(),
-        broker_name: Some(broker.to_owned()),
+        broker_name: Some(broker),
         ..message.header.clone()
     };
     let reply = instance
         .api()
-        .send_message(&addr, header, message.body.clone(), deadline)?;
-    Ok(SendResult::new(message.uniq_key.clone(), mq, reply))
+        .send_message(&addr, header, message.body.clone(), deadline)
+        .inspect_err(|error| {
+            if error.broker_code() == Some(response_code::NOT_LEADER_FOR_QUEUE) {
+                // The queue has moved, and the next attempt should know where.
+                instance.refresh_routes_soon();
+            }
+        })?;
+    let mq = message.namespace.unwrap_queue(mq);
+    Ok(SendResult::new(message.uniq_key.clone(), &mq, reply))
 }
 
-/// Java `Validators#checkMessage`.
-fn check_message(message: &Message, max_message_size: usize) -> Result<()> {
-    let topic = message.topic();
+/// Java `Validators#checkMessage`, of a message whose topic is called `topic` on the brokers.
+fn check_message(message: &Message, topic: &str, max_message_size: usize) -> Result<()> {
     let refused = |reason: String| Error::InvalidMessage {
-        topic: topic.to_owned(),
+        topic: message.topic().to_owned(),
         reason,
     };
     validators::check_topic(topic)

@@ -66,6 +66,11 @@ impl<C: Channel> ChannelTable<C> {
         Found::Made(channel)
     }
 
+    /// The connection to an address, if there is one.
+    pub(super) fn get(&self, addr: &str) -> Option<Arc<C>> {
+        self.0.lock().table.get(addr).cloned()
+    }
+
     /// Takes a connection out, unless another one has its place by now.
     pub(super) fn remove(&self, addr: &str, channel: &Arc<C>) {
         let mut channels = self.0.lock();

@@ -15,6 +15,8 @@ use super::channel_table::Channel;
 use super::event_loop::{Shared, Timer, TimerKey};
 use super::mio_remoting_client::RemotingConfig;
 use super::response_future::{Completion, ResponseTable, Waiter};
+use super::socks5::{Socks5Handshake, Target};
+use crate::client_config::{SocksProxy, split_address};
 use crate::error::{Error, Result};
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Arc, Deadline, Mutex, now};
@@ -22,6 +24,8 @@ use crate::sync::{Arc, Deadline, Mutex, now};
 /// Bytes that may wait for a peer that does not read. More are refused with
 /// [`Error::RemotingTooMuchRequest`].
 const MAX_QUEUED_BYTES: usize = 64 * 1024 * 1024;
+/// The longest piece of a SOCKS5 proxy's answer: a name and a port.
+const MAX_SOCKS_INPUT: usize = 255 + 2;
 const READ_CHUNK: usize = 64 * 1024;
 /// After so many chunks other connections get their turn.
 const CHUNKS_PER_TURN: usize = 32;
@@ -60,11 +64,23 @@ struct Outbound {
     queued: BytesMut,
 }
 
+/// One way to the server.
+struct Way {
+    /// What is connected to: the server, or a proxy.
+    addr: SocketAddr,
+    /// What the proxy is asked for.
+    through: Option<(SocksProxy, Target)>,
+}
+
 enum Phase {
     Resolving,
     Connecting {
         stream: Arc<TcpStream>,
-        rest: VecDeque<SocketAddr>,
+        /// Set when a proxy is connected to, which is asked for the server then.
+        proxy: Option<Box<Socks5Handshake>>,
+        /// Whether the connect to the proxy is done, and the conversation with it goes on.
+        talking: bool,
+        rest: VecDeque<Way>,
         timer: TimerKey,
     },
     Open(Arc<TcpStream>),
@@ -160,28 +176,65 @@ impl Connection {
         if let Err(error) = self.event_loop.add(self) {
             return self.fail_connect(&error.to_string());
         }
-        if let Ok(addr) = self.addr.parse::<SocketAddr>() {
-            self.connect(VecDeque::from([addr]), "");
+        if let Some(way) = self.way_without_look_up() {
+            self.connect(VecDeque::from([way]), "");
             return;
         }
         let this = Arc::clone(self);
         let lookup = self
             .event_loop
             .resolver
-            .execute(move || match this.addr.to_socket_addrs() {
-                Ok(found) => this.connect(found.collect(), "the name has no address"),
-                Err(error) => this.fail_connect(&format!("the name cannot be resolved: {error}")),
+            .execute(move || match this.look_up_ways() {
+                Ok(ways) => this.connect(ways, "the name has no address"),
+                Err(error) => this.fail_connect(&error),
             });
         if lookup.is_err() {
             self.fail_connect("the client is shut down");
         }
     }
 
-    /// Tries the addresses in turn.
-    fn connect(self: &Arc<Self>, mut addrs: VecDeque<SocketAddr>, reason: &str) {
+    fn way_without_look_up(&self) -> Option<Way> {
+        let addr: SocketAddr = self.addr.parse().ok()?;
+        match self.config.socks_proxies.find(Some(addr.ip())) {
+            None => Some(Way {
+                addr,
+                through: None,
+            }),
+            Some(proxy) => Some(Way {
+                addr: proxy.addr.parse().ok()?,
+                through: Some((proxy.clone(), Target::Addr(addr))),
+            }),
+        }
+    }
+
+    /// All ways to the server. Blocks for as long as looking up names takes.
+    fn look_up_ways(&self) -> Result<VecDeque<Way>, String> {
+        let proxies = &self.config.socks_proxies;
+        let (host, port) = split_address(&self.addr).map_err(str::to_owned)?;
+        let is_name = self.addr.parse::<SocketAddr>().is_err();
+        if let Some(proxy) = proxies.find(None).filter(|_| is_name) {
+            // Names are the proxy's to look up: this machine may not know them.
+            let target = Target::Name(host.to_owned(), port);
+            return Ok(ways_through(proxy, &target)?.collect());
+        }
+        let mut ways = VecDeque::new();
+        for addr in look_up(host, port)? {
+            match proxies.find(Some(addr.ip())) {
+                None => ways.push_back(Way {
+                    addr,
+                    through: None,
+                }),
+                Some(proxy) => ways.extend(ways_through(proxy, &Target::Addr(addr))?),
+            }
+        }
+        Ok(ways)
+    }
+
+    /// Tries the ways in turn.
+    fn connect(self: &Arc<Self>, mut ways: VecDeque<Way>, reason: &str) {
         let mut reason = reason.to_owned();
-        while let Some(addr) = addrs.pop_front() {
-            let mut stream = match TcpStream::connect(addr) {
+        while let Some(way) = ways.pop_front() {
+            let mut stream = match TcpStream::connect(way.addr) {
                 Ok(stream) => stream,
                 Err(error) => {
                     reason = error.to_string();
@@ -200,9 +253,14 @@ impl Connection {
                 self.fail_connect(&error.to_string());
                 return;
             }
+            let proxy = way
+                .through
+                .map(|(proxy, target)| Box::new(Socks5Handshake::new(proxy, target)));
             outbound.phase = Phase::Connecting {
                 stream: Arc::new(stream),
-                rest: addrs,
+                proxy,
+                talking: false,
+                rest: ways,
                 timer,
             };
             drop(outbound);
@@ -290,27 +348,19 @@ impl Connection {
     pub(super) fn on_writable(self: &Arc<Self>) {
         let mut outbound = self.outbound.lock();
         let mut opened = false;
-        if let Phase::Connecting { stream, timer, .. } = &outbound.phase {
-            let stream = Arc::clone(stream);
-            let timer = *timer;
-            match connect_outcome(&stream) {
-                Ok(true) => {
-                    outbound.phase = Phase::Open(stream);
-                    outbound.opened_at = Some(now());
-                    for (_, frame) in std::mem::take(&mut outbound.unsent) {
-                        outbound.queued.unsplit(frame);
-                    }
+        if matches!(outbound.phase, Phase::Connecting { .. }) {
+            match outbound.go_on_connecting() {
+                Ok(None) => return,
+                Ok(Some(timer)) => {
                     opened = true;
-                }
-                Ok(false) => return,
-                Err(error) => {
-                    drop(outbound);
                     self.event_loop.cancel_timer(&timer);
-                    self.next_address(&error.to_string());
+                }
+                Err(reason) => {
+                    drop(outbound);
+                    self.next_address(&reason);
                     return;
                 }
             }
-            self.event_loop.cancel_timer(&timer);
         }
         let Phase::Open(stream) = &outbound.phase else {
             return;
@@ -358,9 +408,18 @@ impl Connection {
     fn next_address(self: &Arc<Self>, reason: &str) {
         let mut outbound = self.outbound.lock();
         match std::mem::replace(&mut outbound.phase, Phase::Resolving) {
-            Phase::Connecting { rest, .. } => {
+            Phase::Connecting {
+                rest, proxy, timer, ..
+            } => {
                 drop(outbound);
-                self.connect(rest, reason);
+                self.event_loop.cancel_timer(&timer);
+                match proxy {
+                    Some(proxy) => {
+                        let reason = format!("through the proxy {}: {reason}", proxy.addr());
+                        self.connect(rest, &reason);
+                    }
+                    None => self.connect(rest, reason),
+                }
             }
             other => outbound.phase = other,
         }
@@ -400,9 +459,16 @@ impl Connection {
 
     /// Reads what is there and completes calls with it.
     pub(super) fn on_readable(self: &Arc<Self>) -> ReadProgress {
-        let stream = match &self.outbound.lock().phase {
-            Phase::Open(stream) => Arc::clone(stream),
-            _ => return ReadProgress::Drained,
+        let mut talked = false;
+        let stream = loop {
+            match &self.outbound.lock().phase {
+                Phase::Open(stream) => break Arc::clone(stream),
+                Phase::Connecting { talking: true, .. } if !talked => {}
+                _ => return ReadProgress::Drained,
+            }
+            // The proxy has answered. What follows its last word is the server's, and is read below.
+            talked = true;
+            self.on_writable();
         };
         let mut reader = self.reader.lock();
         reader.chunk.resize(READ_CHUNK, 0);
@@ -511,6 +577,37 @@ impl Connection {
 }
 
 impl Outbound {
+    /// Goes on with a connect as far as the socket lets it, the conversation with a proxy being part
+    /// of it. When it is done the phase is `Open`, and the timer is returned that watched over it.
+    fn go_on_connecting(&mut self) -> Result<Option<TimerKey>, String> {
+        let Phase::Connecting {
+            stream,
+            proxy,
+            talking,
+            timer,
+            ..
+        } = &mut self.phase
+        else {
+            return Ok(None);
+        };
+        if !*talking && !connect_outcome(stream).map_err(|error| error.to_string())? {
+            return Ok(None);
+        }
+        *talking = true;
+        if let Some(proxy) = proxy {
+            if !talk(proxy, stream)? {
+                return Ok(None);
+            }
+        }
+        let (stream, timer) = (Arc::clone(stream), *timer);
+        self.phase = Phase::Open(stream);
+        self.opened_at = Some(now());
+        for (_, frame) in std::mem::take(&mut self.unsent) {
+            self.queued.unsplit(frame);
+        }
+        Ok(Some(timer))
+    }
+
     fn waiting_bytes(&self) -> usize {
         let unsent: usize = self.unsent.iter().map(|(_, frame)| frame.len()).sum();
         self.queued.len() + unsent
@@ -529,6 +626,47 @@ impl fmt::Debug for Connection {
             .field("addr", &self.addr)
             .field("pending", &self.responses.len())
             .finish_non_exhaustive()
+    }
+}
+
+/// The addresses of a host. Blocks.
+fn look_up(host: &str, port: u16) -> Result<impl Iterator<Item = SocketAddr>, String> {
+    (host, port)
+        .to_socket_addrs()
+        .map_err(|error| format!("the name cannot be resolved: {error}"))
+}
+
+/// The ways to a target through each address of a proxy. Blocks.
+fn ways_through(proxy: &SocksProxy, target: &Target) -> Result<impl Iterator<Item = Way>, String> {
+    let (host, port) = split_address(&proxy.addr).map_err(str::to_owned)?;
+    let found = look_up(host, port).map_err(|error| format!("proxy {}: {error}", proxy.addr))?;
+    Ok(found.map(|addr| Way {
+        addr,
+        through: Some((proxy.clone(), target.clone())),
+    }))
+}
+
+/// Talks to a proxy until the socket would block or it is done.
+fn talk(proxy: &mut Socks5Handshake, mut stream: &TcpStream) -> Result<bool, String> {
+    loop {
+        let written = write_until_blocked(stream, &proxy.output).map_err(|e| e.to_string())?;
+        proxy.output.drain(..written);
+        if !proxy.output.is_empty() {
+            return Ok(false);
+        }
+        let mut bytes = [0; MAX_SOCKS_INPUT];
+        let wanted = proxy.wanted().min(bytes.len());
+        match stream.read(bytes.get_mut(..wanted).unwrap_or_default()) {
+            Ok(0) => return Err("it closed the connection".to_owned()),
+            Ok(length) => {
+                if proxy.input(bytes.get(..length).unwrap_or_default())? {
+                    return Ok(true);
+                }
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error.to_string()),
+        }
     }
 }
 
@@ -588,6 +726,7 @@ mod tests {
             connect_timeout: GENEROUS,
             channel_max_idle_time: GENEROUS,
             close_socket_if_timeout: true,
+            socks_proxies: Arc::default(),
         };
         Connection::new(addr.into(), config, shared, Arc::new(Ignores))
     }

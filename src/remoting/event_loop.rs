@@ -22,7 +22,7 @@ const RESOLVER_THREADS: usize = 4;
 #[derive(Debug)]
 pub(crate) struct EventLoop {
     shared: Arc<Shared>,
-    thread: Mutex<Option<JoinHandle>>,
+    thread: JoinHandle,
 }
 
 /// What connections and callers use of the loop from their own threads.
@@ -83,10 +83,7 @@ impl EventLoop {
         });
         let of_thread = Arc::clone(&shared);
         let thread = thread::spawn(name, move || run(poll, &of_thread))?;
-        Ok(Self {
-            shared,
-            thread: Mutex::new(Some(thread)),
-        })
+        Ok(Self { shared, thread })
     }
 
     pub(super) fn shared(&self) -> &Arc<Shared> {
@@ -99,8 +96,12 @@ impl EventLoop {
         self.shared.stopped.store(true, Ordering::SeqCst);
         self.shared.wake();
         let _ = self.shared.resolver.shutdown(deadline);
-        let thread = self.thread.lock().take();
-        thread.is_none_or(|thread| thread.join_until(deadline))
+        self.thread.join_until(deadline)
+    }
+
+    /// Whether this is the loop's thread.
+    pub(super) fn is_current(&self) -> bool {
+        self.thread.is_current()
     }
 }
 

@@ -12,8 +12,9 @@ use super::event_loop::EventLoop;
 use super::name_servers::{NameServers, share};
 use super::permits::Permits;
 use super::request_processor::RequestProcessor;
-use super::response_future::{Completion, ResponseFuture, Waiter, wait_or_withdraw};
-use crate::client_config::ClientConfig;
+use super::response_future::{ResponseFuture, Waiter, wait_or_withdraw};
+use super::rpc_hook::RpcHooks;
+use crate::client_config::{ClientConfig, SocksProxies};
 use crate::error::{Error, Result, client_error_code};
 use crate::service::ThreadPool;
 use crate::sync::{Arc, Deadline, OnceCell, Weak, now};
@@ -42,6 +43,7 @@ pub(crate) struct RemotingConfig {
     pub(crate) connect_timeout: Duration,
     pub(crate) channel_max_idle_time: Duration,
     pub(crate) close_socket_if_timeout: bool,
+    pub(crate) socks_proxies: Arc<SocksProxies>,
 }
 
 impl From<&ClientConfig> for RemotingConfig {
@@ -50,6 +52,7 @@ impl From<&ClientConfig> for RemotingConfig {
             connect_timeout: config.connect_timeout,
             channel_max_idle_time: config.channel_max_idle_time,
             close_socket_if_timeout: config.close_socket_if_timeout,
+            socks_proxies: Arc::new(config.socks_proxy_config.clone().unwrap_or_default()),
         }
     }
 }
@@ -66,6 +69,10 @@ struct Inner {
     /// Runs completions of asynchronous calls and requests of servers.
     executor: Arc<ThreadPool>,
     config: RemotingConfig,
+    hooks: RpcHooks,
+    /// Runs the user's hook where neither the event loop may nor the executor should. One thread, so
+    /// that the hook sees what it sees here in order.
+    hook_executor: ThreadPool,
     channels: ChannelTable<Connection>,
     name_servers: NameServers,
     async_permits: Permits,
@@ -78,16 +85,17 @@ impl MioRemotingClient {
     pub(crate) fn new(
         event_loop: Arc<EventLoop>,
         executor: Arc<ThreadPool>,
-        config: RemotingConfig,
-        name_servers: Vec<String>,
+        config: &ClientConfig,
     ) -> Self {
         Self {
             inner: Arc::new(Inner {
                 event_loop,
                 executor,
-                config,
+                config: config.into(),
+                hooks: config.into(),
+                hook_executor: ThreadPool::new("RPCHookExecutor", 1),
                 channels: ChannelTable::new(),
-                name_servers: NameServers::new(name_servers),
+                name_servers: NameServers::new(config.namesrv_addr.clone()),
                 async_permits: Permits::new(PERMITS),
                 oneway_permits: Permits::new(PERMITS),
                 processor: OnceCell::new(),
@@ -136,17 +144,25 @@ impl MioRemotingClient {
             return hand_over(&executor, callback, Err(too_much("asynchronous", addr)));
         };
         let started = now();
-        let completion = move |outcome: Result<RemotingCommand>| {
+        let inner = Arc::clone(&self.inner);
+        let to = addr.to_owned();
+        let finish = move |request: RemotingCommand, outcome: Result<RemotingCommand>| {
             drop(permit);
             let outcome = outcome.map_err(|error| with_waited(error, started));
-            hand_over(&executor, callback, outcome);
+            let shown = move |outcome: Result<RemotingCommand>| {
+                if let Ok(reply) = &outcome {
+                    inner.show(&to, &request, reply);
+                }
+                callback(outcome);
+            };
+            hand_over(&executor, shown, outcome);
         };
         let call = AsyncCall {
             request,
             deadline,
             go_away: GoAway::Reconnect,
             on_silence: OnSilence::Stay,
-            completion: Box::new(completion),
+            finish: Box::new(finish),
         };
         self.inner.submit_async(addr, call);
     }
@@ -154,7 +170,7 @@ impl MioRemotingClient {
     /// Sends a request and runs `completion` with the outcome, exactly once, on the thread that
     /// finds it, the event loop's for one: it must not block. It takes neither a permit nor a thread
     /// of the executor, so that a client whose callbacks are busy still says that it is there; and a
-    /// silent server is left as after a synchronous call.
+    /// silent server is left as after a synchronous call. May be called on the event loop.
     pub(crate) fn invoke_directly(
         &self,
         addr: &str,
@@ -162,14 +178,28 @@ impl MioRemotingClient {
         deadline: Deadline,
         completion: impl FnOnce(Result<RemotingCommand>) + Send + 'static,
     ) {
+        let inner = Arc::clone(&self.inner);
+        let to = addr.to_owned();
+        let finish = move |request: RemotingCommand, outcome: Result<RemotingCommand>| {
+            let shower = Arc::clone(&inner);
+            inner.where_hooks_may_run(move || {
+                if let Ok(reply) = &outcome {
+                    shower.show(&to, &request, reply);
+                }
+                completion(outcome);
+            });
+        };
         let call = AsyncCall {
             request,
             deadline,
             go_away: GoAway::Reconnect,
             on_silence: OnSilence::Close,
-            completion: Box::new(completion),
+            finish: Box::new(finish),
         };
-        self.inner.submit_async(addr, call);
+        let inner = Arc::clone(&self.inner);
+        let to = addr.to_owned();
+        self.inner
+            .where_hooks_may_run(move || inner.submit_async(&to, call));
     }
 
     /// Lets go of the connection to a server that is not needed any more; what waits there is still
@@ -185,10 +215,9 @@ impl MioRemotingClient {
     pub(crate) fn invoke_oneway(&self, addr: &str, mut request: RemotingCommand) -> Result<()> {
         let permit = self.inner.oneway_permits.try_acquire();
         let _permit = permit.ok_or_else(|| too_much("one-way", addr))?;
-        request.opaque = self.inner.event_loop.shared().next_opaque();
         request.mark_oneway();
-        let frame = encode(addr, &request)?;
-        self.inner.connection(addr)?.submit(request.opaque, frame)
+        let (frame, connection) = self.inner.prepare(addr, &mut request)?;
+        connection.submit(request.opaque, frame)
     }
 
     /// Asks the name server in use, and the others in turn if that one does not answer. The reply
@@ -216,18 +245,39 @@ impl MioRemotingClient {
                 break;
             }
         }
+        let reason = match failures.len() {
+            0 => "no address of a name server is known".to_owned(),
+            asked => format!("none of {asked} name servers has answered"),
+        };
         Err(Error::MQClient {
             code: Some(client_error_code::NO_NAME_SERVER_EXCEPTION),
-            reason: format!("none of {} name servers has answered", failures.len()),
+            reason,
             source: failures.pop().map(Box::new),
         })
     }
 
-    /// Closes all connections, whose pending calls fail, and makes no new ones.
-    pub(crate) fn close(&self) {
+    /// Replaces the list of name servers. The one in use stays in use if the new list has it too,
+    /// else its connection is closed (Java `NettyRemotingClient#updateNameServerAddressList`).
+    pub(crate) fn update_name_server_address_list(&self, addrs: Vec<String>) {
+        let Some(left) = self.inner.name_servers.update(addrs) else {
+            return;
+        };
+        if let Some(connection) = self.inner.channels.get(&left) {
+            connection.close(&Error::RemotingSendRequest {
+                addr: left,
+                reason: "it is a name server no longer".into(),
+                written: true,
+            });
+        }
+    }
+
+    /// Closes all connections, whose pending calls fail, and makes no new ones. Returns whether the
+    /// thread that calls the user's hook has ended by the deadline.
+    pub(crate) fn close(&self, deadline: Deadline) -> bool {
         for connection in self.inner.channels.close() {
             connection.close(&shut_down(connection.addr()));
         }
+        self.inner.hook_executor.shutdown(deadline).left == 0
     }
 }
 
@@ -297,6 +347,9 @@ fn with_waited(error: Error, started: Instant) -> Error {
     }
 }
 
+/// Ends an asynchronous call: the request as it was sent, and what came of it.
+type Finish = Box<dyn FnOnce(RemotingCommand, Result<RemotingCommand>) + Send>;
+
 /// What to do when a server says that it is about to go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum GoAway {
@@ -313,13 +366,13 @@ enum OnSilence {
     Close,
 }
 
-/// A call that ends by its completion.
+/// A call that nobody waits for.
 struct AsyncCall {
     request: RemotingCommand,
     deadline: Deadline,
     go_away: GoAway,
     on_silence: OnSilence,
-    completion: Completion<RemotingCommand>,
+    finish: Finish,
 }
 
 impl Inner {
@@ -357,37 +410,75 @@ impl Inner {
         }
     }
 
+    /// Makes a request ready to be sent, for the first time or once more: hooks, a number of its own
+    /// and its bytes.
+    fn prepare(
+        self: &Arc<Self>,
+        addr: &str,
+        request: &mut RemotingCommand,
+    ) -> Result<(BytesMut, Arc<Connection>)> {
+        if self.hooks.has_user() && self.event_loop.is_current() {
+            return Err(Error::MQClient {
+                code: None,
+                reason: format!("there is no thread for the RPC hook of a request to {addr}"),
+                source: None,
+            });
+        }
+        self.hooks.before_request(addr, request)?;
+        request.opaque = self.event_loop.shared().next_opaque();
+        let frame = encode(addr, request)?;
+        Ok((frame, self.connection(addr)?))
+    }
+
+    fn show(&self, addr: &str, request: &RemotingCommand, reply: &RemotingCommand) {
+        if self.hooks.has_user() && self.event_loop.is_current() {
+            let code = request.code;
+            log::warn!(
+                "there is no thread to show the answer of {addr} to request {code} to the RPC hook"
+            );
+            return;
+        }
+        self.hooks.after_response(addr, request, reply);
+    }
+
+    /// Runs what calls hooks: on a thread of their own if one is the user's, because this may be the
+    /// event loop. If there is no such thread it runs here, and on the event loop it then does
+    /// without the hook, which fails a request.
+    fn where_hooks_may_run(&self, task: impl FnOnce() + Send + 'static) {
+        if !self.hooks.has_user() {
+            return task();
+        }
+        if let Err(rejected) = self.hook_executor.execute(task) {
+            (rejected.task)();
+        }
+    }
+
     fn submit_async(self: &Arc<Self>, addr: &str, mut call: AsyncCall) {
-        let opaque = self.event_loop.shared().next_opaque();
-        call.request.opaque = opaque;
-        let frame = match encode(addr, &call.request) {
-            Ok(frame) => frame,
-            Err(error) => return (call.completion)(Err(error)),
-        };
-        let connection = match self.connection(addr) {
-            Ok(connection) => connection,
-            Err(error) => return (call.completion)(Err(error)),
+        let (frame, connection) = match self.prepare(addr, &mut call.request) {
+            Ok(prepared) => prepared,
+            Err(error) => return (call.finish)(call.request, Err(error)),
         };
         let this = Arc::clone(self);
         let over = Arc::clone(&connection);
         let started = now();
-        let deadline = call.deadline;
+        let (opaque, deadline) = (call.request.opaque, call.deadline);
         let completion = move |outcome: Result<RemotingCommand>| match outcome {
             Ok(reply) if reply.code == response_code::GO_AWAY => match call.go_away {
                 GoAway::Reconnect => {
                     this.leave(&over);
                     call.go_away = GoAway::Fail;
-                    this.submit_async(over.addr(), call);
+                    let again = Arc::clone(&this);
+                    this.where_hooks_may_run(move || again.submit_async(over.addr(), call));
                 }
-                GoAway::Fail => (call.completion)(Err(gone_away(over.addr()))),
+                GoAway::Fail => (call.finish)(call.request, Err(gone_away(over.addr()))),
             },
             Err(error @ Error::RemotingTimeout { .. }) => {
                 if call.on_silence == OnSilence::Close {
                     this.close_if_silent(&over, started, deadline);
                 }
-                (call.completion)(Err(error));
+                (call.finish)(call.request, Err(error));
             }
-            outcome => (call.completion)(outcome),
+            outcome => (call.finish)(call.request, outcome),
         };
         connection.add_callback(opaque, deadline, Box::new(completion));
         if let Err(error) = connection.submit(opaque, frame) {
@@ -486,10 +577,8 @@ pub(crate) struct PendingCall {
 
 impl PendingCall {
     fn start(client: Arc<Inner>, addr: &str, mut request: RemotingCommand) -> Result<Self> {
-        let opaque = client.event_loop.shared().next_opaque();
-        request.opaque = opaque;
-        let frame = encode(addr, &request)?;
-        let connection = client.connection(addr)?;
+        let (frame, connection) = client.prepare(addr, &mut request)?;
+        let opaque = request.opaque;
         let future = ResponseFuture::new();
         let responses = connection.responses();
         responses.insert(opaque, Waiter::Future(future.clone()));
@@ -517,16 +606,21 @@ impl PendingCall {
     pub(crate) fn wait(self, deadline: Deadline) -> Result<RemotingCommand> {
         let reply = self.wait_for_reply(deadline)?;
         if reply.code != response_code::GO_AWAY {
+            self.show(&reply);
             return Ok(reply);
         }
         self.client.leave(&self.connection);
         let again = Self::start(Arc::clone(&self.client), self.addr(), self.request.clone())?;
         let reply = again.wait_for_reply(deadline)?;
         if reply.code == response_code::GO_AWAY {
-            Err(gone_away(self.addr()))
-        } else {
-            Ok(reply)
+            return Err(gone_away(self.addr()));
         }
+        again.show(&reply);
+        Ok(reply)
+    }
+
+    fn show(&self, reply: &RemotingCommand) {
+        self.client.show(self.addr(), &self.request, reply);
     }
 
     fn wait_for_reply(&self, deadline: Deadline) -> Result<RemotingCommand> {

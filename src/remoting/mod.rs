@@ -3,6 +3,8 @@
 //! Knows commands, not topics or groups. One [`EventLoop`] serves all connections of a manager; it
 //! reads, completes calls, and writes only what a calling thread could not write itself.
 
+#[cfg(not(loom))]
+mod acl_client_rpc_hook;
 mod channel_table;
 #[cfg(not(loom))]
 mod connection;
@@ -20,7 +22,15 @@ mod reports;
 #[cfg(not(loom))]
 mod request_processor;
 mod response_future;
+#[cfg(not(loom))]
+pub(crate) mod rpc_hook;
+#[cfg(not(loom))]
+mod socks5;
+#[cfg(not(loom))]
+mod top_addressing;
 
+#[cfg(not(loom))]
+pub use acl_client_rpc_hook::AclClientRPCHook;
 #[cfg(not(loom))]
 pub(crate) use event_loop::EventLoop;
 #[cfg(not(loom))]
@@ -29,3 +39,5 @@ pub(crate) use mio_remoting_client::{
 };
 #[cfg(not(loom))]
 pub(crate) use request_processor::RequestProcessor;
+#[cfg(not(loom))]
+pub(crate) use top_addressing::TopAddressing;

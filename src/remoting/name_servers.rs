@@ -1,3 +1,4 @@
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::Duration;
 
 use crate::sync::{Deadline, Mutex};
@@ -5,8 +6,8 @@ use crate::sync::{Deadline, Mutex};
 /// The name servers, and the one in use: it is kept as long as it answers.
 ///
 /// # Java
-/// `NettyRemotingClient#getAndCreateNameserverChannel`. The list there is shuffled when set, here
-/// the process id decides where it begins; in both, clients spread over the servers.
+/// `NettyRemotingClient#getAndCreateNameserverChannel`. The list is shuffled when it is set, so that
+/// clients spread over the servers, and spread again over the others when one of them fails.
 #[derive(Debug)]
 pub(super) struct NameServers {
     state: Mutex<State>,
@@ -20,10 +21,25 @@ struct State {
 
 impl NameServers {
     pub(super) fn new(addrs: Vec<String>) -> Self {
-        let chosen = std::process::id() as usize % addrs.len().max(1);
         Self {
-            state: Mutex::new(State { addrs, chosen }),
+            state: Mutex::new(State {
+                addrs: shuffled(addrs),
+                chosen: 0,
+            }),
         }
+    }
+
+    /// Takes over another list. Returns the server that was in use if it is not in it.
+    pub(super) fn update(&self, addrs: Vec<String>) -> Option<String> {
+        let mut state = self.state.lock();
+        let in_use = state.addrs.get(state.chosen).cloned();
+        state.addrs = shuffled(addrs);
+        let place = state
+            .addrs
+            .iter()
+            .position(|addr| in_use.as_ref() == Some(addr));
+        state.chosen = place.unwrap_or(0);
+        in_use.filter(|_| place.is_none())
     }
 
     pub(super) fn count(&self) -> usize {
@@ -33,10 +49,7 @@ impl NameServers {
     /// The one in use; `None` when the list is empty.
     pub(super) fn chosen(&self) -> Option<String> {
         let state = self.state.lock();
-        state
-            .addrs
-            .get(state.chosen % state.addrs.len().max(1))
-            .cloned()
+        state.addrs.get(state.chosen).cloned()
     }
 
     /// Leaves a server that did not answer. Several callers that met the same silence move on by one
@@ -52,6 +65,16 @@ impl NameServers {
             state.chosen = (state.chosen + 1) % length;
         }
     }
+}
+
+/// Fisher and Yates, with the random keys that std makes for its hash maps; there is nothing to
+/// protect.
+fn shuffled(mut addrs: Vec<String>) -> Vec<String> {
+    for last in (1..addrs.len()).rev() {
+        let random = RandomState::new().build_hasher().finish();
+        addrs.swap(last, (random % (last as u64 + 1)) as usize);
+    }
+    addrs
 }
 
 /// The time for one of the servers that are left to try: none of them may use up the whole call.
@@ -78,6 +101,35 @@ mod tests {
             second,
             "the second caller met the same silence"
         );
+    }
+
+    fn list(addrs: &[&str]) -> Vec<String> {
+        addrs.iter().map(|addr| (*addr).to_owned()).collect()
+    }
+
+    #[test]
+    fn clients_spread_over_the_servers() {
+        let firsts: std::collections::BTreeSet<_> = (0..200)
+            .map(|_| NameServers::new(list(&["a", "b", "c"])).chosen().unwrap())
+            .collect();
+        assert_eq!(firsts.len(), 3);
+    }
+
+    #[test]
+    fn an_update_keeps_the_server_in_use_or_names_it() {
+        for _ in 0..20 {
+            let servers = NameServers::new(list(&["a", "b"]));
+            let in_use = servers.chosen().unwrap();
+            assert_eq!(servers.update(list(&["b", "c", "a"])), None);
+            assert_eq!(servers.chosen().unwrap(), in_use);
+            assert_eq!(servers.count(), 3);
+            assert_eq!(servers.update(list(&["d"])), Some(in_use));
+            assert_eq!(servers.chosen().unwrap(), "d");
+        }
+        let none = NameServers::new(Vec::new());
+        assert_eq!(none.chosen(), None);
+        assert_eq!(none.update(list(&["a"])), None);
+        assert_eq!(none.chosen().unwrap(), "a");
     }
 
     #[test]

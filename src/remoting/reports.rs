@@ -9,9 +9,10 @@ use bytes::BytesMut;
 use rocketmq_protocol::{FrameDecoder, RemotingCommand};
 
 use super::event_loop::EventLoop;
-use super::mio_remoting_client::{MioRemotingClient, RemotingConfig};
+use super::mio_remoting_client::MioRemotingClient;
 use super::permits::Permits;
 use super::response_future::{ResponseFuture, ResponseTable, Waiter, wait_or_withdraw};
+use crate::client_config::ClientConfig;
 use crate::error::Error;
 use crate::service::ThreadPool;
 use crate::sync::atomic::{AtomicUsize, Ordering};
@@ -138,17 +139,14 @@ impl World {
     fn start() -> Self {
         let event_loop = Arc::new(EventLoop::start("test").unwrap());
         let executor = Arc::new(ThreadPool::new("callbacks", 2));
-        let config = RemotingConfig {
+        let config = ClientConfig {
+            namesrv_addr: Vec::new(),
             connect_timeout: GENEROUS,
             channel_max_idle_time: GENEROUS,
-            close_socket_if_timeout: true,
+            ..ClientConfig::default()
         };
-        let client = MioRemotingClient::new(
-            Arc::clone(&event_loop),
-            Arc::clone(&executor),
-            config,
-            Vec::new(),
-        );
+        let client =
+            MioRemotingClient::new(Arc::clone(&event_loop), Arc::clone(&executor), &config);
         Self {
             event_loop,
             executor,
@@ -157,7 +155,7 @@ impl World {
     }
 
     fn end(self) {
-        self.client.close();
+        assert!(self.client.close(Deadline::after(GENEROUS)));
         assert!(self.event_loop.shutdown(Deadline::after(GENEROUS)));
         assert_eq!(self.executor.shutdown(Deadline::after(GENEROUS)).left, 0);
     }

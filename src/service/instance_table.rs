@@ -53,6 +53,17 @@ impl<C, I, U: Ord> InstanceTable<C, I, U> {
         Ok(instance)
     }
 
+    /// Changes the settings of an instance; whoever comes later is compared with these.
+    pub(crate) fn change_config(&self, instance: &Arc<I>, change: impl FnOnce(&mut C)) {
+        let mut entries = self.0.lock();
+        if let Some(entry) = entries
+            .iter_mut()
+            .find(|entry| Arc::ptr_eq(&entry.instance, instance))
+        {
+            change(&mut entry.config);
+        }
+    }
+
     /// Takes a user away. `true` when it was the last one: the instance is out of the table, a new
     /// client gets a new one, and the caller has to stop it.
     pub(crate) fn leave(&self, instance: &Arc<I>, user: &U) -> bool {

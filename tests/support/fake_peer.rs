@@ -6,8 +6,9 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use rocketmq_protocol::body::{BrokerData, JsonBody, Permission, QueueData, TopicRouteData};
+use rocketmq_protocol::header::{CommandCustomHeader, SendMessageResponseHeader};
 use rocketmq_protocol::{FrameDecoder, RemotingCommand, request_code, response_code};
 
 /// A server of which a test writes every byte. Each connection is served by a thread that calls the
@@ -66,6 +67,11 @@ impl FakePeer {
 
     pub(crate) fn addr(&self) -> String {
         self.addr.to_string()
+    }
+
+    /// How many connections neither side has ended.
+    pub(crate) fn open_connections(&self) -> usize {
+        self.connections().saturating_sub(self.ended())
     }
 
     /// How many connections there have been.
@@ -128,6 +134,34 @@ pub(crate) fn stored_reply(request: &RemotingCommand, id: &str) -> BytesMut {
     }
     reply.encode(&mut frame).unwrap();
     frame
+}
+
+/// A whole frame that answers a request with a header.
+pub(crate) fn reply_with(
+    request: &RemotingCommand,
+    header: &impl CommandCustomHeader,
+    body: impl Into<Bytes>,
+) -> BytesMut {
+    let mut frame = BytesMut::new();
+    RemotingCommand::response(request, response_code::SUCCESS, None)
+        .with_header(header)
+        .with_body(body)
+        .encode(&mut frame)
+        .unwrap();
+    frame
+}
+
+/// What a broker says of a message that it stored in a queue of its own.
+pub(crate) fn stored_in(request: &RemotingCommand, queue_id: i32, queue_offset: i64) -> BytesMut {
+    let header = SendMessageResponseHeader {
+        msg_id: "7F00000100002A9F0000000000000000".to_owned(),
+        queue_id,
+        queue_offset,
+        transaction_id: None,
+        batch_uniq_id: None,
+        recall_handle: None,
+    };
+    reply_with(request, &header, Bytes::new())
 }
 
 /// A route that names one broker with one queue.

@@ -4,6 +4,12 @@
     unused_imports,
     reason = "each test binary takes what it needs"
 )]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "tests fail by panicking"
+)]
 
 mod fake_peer;
 mod inbox;
@@ -14,7 +20,9 @@ mod target;
 use std::time::{Duration, Instant};
 use std::{fs, thread};
 
-pub(crate) use fake_peer::{FakePeer, reply_to, route_of, route_over, stored_reply};
+pub(crate) use fake_peer::{
+    FakePeer, reply_to, reply_with, route_of, route_over, stored_in, stored_reply,
+};
 pub(crate) use inbox::Inbox;
 pub(crate) use logs::{keep_logs, logged};
 pub(crate) use proxy::{BlackHole, Line, Proxy};
@@ -50,15 +58,17 @@ pub(crate) fn holds_within(limit: Duration, mut condition: impl FnMut() -> bool)
 
 /// The names of this process's threads that are the library's, as the system cuts them short.
 pub(crate) fn library_threads() -> Vec<String> {
-    const NAMES: [&str; 10] = [
+    const NAMES: [&str; 12] = [
         "ClientCallbackE",
         "ClientReaper",
         "ClientTimer",
         "ConsumeMessageT",
         "HeartbeatServic",
         "MioClientSelect",
+        "NameServerAddre",
         "OffsetPersistSe",
         "PullMessageServ",
+        "RPCHookExecutor",
         "RebalanceServic",
         "TopicRouteServi",
     ];

@@ -159,7 +159,7 @@ fn a_search_by_time_finds_both_boundaries() {
             queue_id,
             timestamp,
             boundary_type: boundary.map(str::to_owned),
-            broker_name: None,
+            ..SearchOffsetRequestHeader::default()
         };
         let response = client.call_with(request_code::SEARCH_OFFSET_BY_TIMESTAMP, &header);
         response

@@ -63,19 +63,19 @@ pub enum CodecError {
         /// What the decoder objected to.
         detail: String,
     },
-    /// The body of a stored message does not match its checksum.
-    BadChecksum {
-        /// The checksum on the wire.
-        expected: u32,
-        /// The checksum of the bytes that arrived.
-        actual: u32,
-    },
     /// A value has no place in the wire form: it is too long or out of range.
     Unencodable {
         /// What was being written.
         what: &'static str,
         /// Why it does not fit.
         detail: String,
+    },
+    /// A text that a broker hands out to be given back, such as a receipt, has another form.
+    BadReceipt {
+        /// What was being read.
+        what: &'static str,
+        /// The text.
+        text: String,
     },
     /// A subscription expression that names nothing, such as separators only.
     BadExpression {
@@ -106,13 +106,8 @@ impl fmt::Display for CodecError {
             Self::Compression { algorithm, detail } => {
                 write!(f, "{algorithm} body cannot be expanded: {detail}")
             }
-            Self::BadChecksum { expected, actual } => {
-                write!(
-                    f,
-                    "body checksum is {actual:#x}, the message says {expected:#x}"
-                )
-            }
             Self::Unencodable { what, detail } => write!(f, "{what} cannot be encoded: {detail}"),
+            Self::BadReceipt { what, text } => write!(f, "{what} {text:?} has another form"),
             Self::BadExpression { expression } => {
                 write!(f, "subscription expression {expression:?} names nothing")
             }

@@ -4,9 +4,14 @@
 //! `{{"queueId":0}:5}` for an object key. [`from_slice`] reads strict JSON first, which is the usual
 //! case, and rewrites only what a strict parser refused: such keys become text, an object key the
 //! text of its JSON, and an entry of value null is left out, since Java takes null for absent.
+//!
+//! [`to_vec`] writes strict JSON, except for maps that go through [`serialize_object_keys`].
 
-use serde::Serialize;
+use std::io::{self, Write};
+
 use serde::de::DeserializeOwned;
+use serde::ser::{Error, Serialize, Serializer};
+use serde_json::ser::Formatter;
 
 use crate::CodecError;
 
@@ -43,15 +48,61 @@ pub fn from_slice<T: DeserializeOwned>(what: &'static str, text: &[u8]) -> Resul
     })
 }
 
-/// Writes a value as strict JSON.
+/// Writes a value as strict JSON, but tables of queues in Java's form.
 ///
 /// # Errors
 /// [`CodecError::Unencodable`] for a value that JSON has no form for.
 pub fn to_vec<T: Serialize>(what: &'static str, value: &T) -> Result<Vec<u8>, CodecError> {
-    serde_json::to_vec(value).map_err(|error| CodecError::Unencodable {
+    write(value).map_err(|error| CodecError::Unencodable {
         what,
         detail: error.to_string(),
     })
+}
+
+fn write<T: Serialize>(value: &T) -> serde_json::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    value.serialize(&mut serde_json::Serializer::with_formatter(
+        &mut text,
+        BytesAreJson,
+    ))?;
+    Ok(text)
+}
+
+/// Serializes a map whose keys are objects, for [`to_vec`] only: the text is handed through as
+/// bytes, which no other value of this crate is serialized as.
+pub(crate) fn serialize_object_keys<'a, K, V, S>(
+    entries: impl Iterator<Item = (&'a K, &'a V)>,
+    serializer: S,
+) -> Result<S::Ok, S::Error>
+where
+    K: Serialize + 'a,
+    V: Serialize + 'a,
+    S: Serializer,
+{
+    let mut text = vec![b'{'];
+    for (key, value) in entries {
+        if text.len() > 1 {
+            text.push(b',');
+        }
+        text.extend(write(key).map_err(S::Error::custom)?);
+        text.push(b':');
+        text.extend(write(value).map_err(S::Error::custom)?);
+    }
+    text.push(b'}');
+    serializer.serialize_bytes(&text)
+}
+
+/// Compact JSON in which bytes are text that is JSON already.
+struct BytesAreJson;
+
+impl Formatter for BytesAreJson {
+    fn write_byte_array<W: ?Sized + Write>(
+        &mut self,
+        writer: &mut W,
+        text: &[u8],
+    ) -> io::Result<()> {
+        writer.write_all(text)
+    }
 }
 
 struct Rewriter<'a> {

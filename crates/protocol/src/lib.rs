@@ -2,7 +2,8 @@
 //!
 //! *In scope*: bytes to values and back. Frames, remoting commands in both header forms, the
 //! custom headers and JSON bodies of the requests that clients and brokers exchange, the stored
-//! message format, properties, message ids, tag subscriptions, and the name rules both sides check.
+//! message format and batches, properties, message ids, receipts, tag subscriptions, signatures, and the
+//! name rules both sides check.
 //!
 //! *Out of scope*: sockets, threads, locks, clocks, logging. A caller brings the bytes and the time.
 //! The client and the embedded broker both build on this crate without knowing each other.
@@ -15,7 +16,11 @@
     warn(clippy::indexing_slicing, clippy::arithmetic_side_effects)
 )]
 
+pub mod acl;
+mod base64_text;
+mod batch;
 pub mod body;
+mod codes;
 pub mod compression;
 mod error;
 mod ext_fields;
@@ -31,13 +36,16 @@ mod message_codec;
 mod message_id;
 mod message_queue;
 pub mod mix_all;
+pub mod pop;
 mod properties;
+mod recall_handle;
 mod remoting_command;
 pub mod request_code;
 pub mod response_code;
 pub mod sys_flag;
 pub mod validators;
 
+pub use batch::{BatchElement, BatchElements, encode_batch};
 pub use error::CodecError;
 pub use ext_fields::ExtFields;
 pub use filter::{ExpressionType, SubscriptionData, java_string_hash};
@@ -48,4 +56,5 @@ pub use message_codec::{StoredMessage, StoredMessages};
 pub use message_id::{OffsetMessageId, UniqKeyParts};
 pub use message_queue::{MessageQueue, compare_utf16};
 pub use properties::{Properties, decode_properties, encode_properties};
+pub use recall_handle::RecallHandle;
 pub use remoting_command::{RemotingCommand, SerializeType, VERSION_5_5_0};

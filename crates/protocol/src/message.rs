@@ -41,6 +41,104 @@ pub mod property {
     pub const TRACE_SWITCH: &str = "TRACE_ON";
     /// The broker's cluster.
     pub const CLUSTER: &str = "CLUSTER";
+    /// The group of a message that came back.
+    pub const ORIGIN_GROUP: &str = "ORIGIN_GROUP";
+    /// `true` for a half message.
+    pub const TRANSACTION_PREPARED: &str = "TRAN_MSG";
+    /// The group that sent a half message.
+    pub const PRODUCER_GROUP: &str = "PGROUP";
+    /// Reserved by Java, out of use.
+    pub const BUYER_ID: &str = "BUYER_ID";
+    /// Reserved by Java, out of use.
+    pub const TRANSFER_FLAG: &str = "TRANSFER_FLAG";
+    /// Reserved by Java, out of use.
+    pub const CORRECTION_FLAG: &str = "CORRECTION_FLAG";
+    /// Reserved by Java, out of use.
+    pub const MQ2_FLAG: &str = "MQ2_FLAG";
+    /// The offset of a half message.
+    pub const TRANS_OFFSET: &str = "TRANS_OFFSET";
+    /// A further unique key.
+    pub const EXTEND_UNIQ_INFO: &str = "EXTEND_UNIQ_INFO";
+    /// The priority.
+    pub const PRIORITY: &str = "_SYS_MSG_PRIORITY_";
+    /// How many messages an inner batch has.
+    pub const INNER_NUM: &str = "INNER_NUM";
+    /// The offset of the first message of an inner batch.
+    pub const INNER_BASE: &str = "INNER_BASE";
+    /// Reserved by Java, out of use.
+    pub const DUP_INFO: &str = "DUP_INFO";
+    /// How old a half message must be before brokers ask for its state, in seconds.
+    pub const CHECK_IMMUNITY_TIME_IN_SECONDS: &str = "CHECK_IMMUNITY_TIME_IN_SECONDS";
+    /// The queue offset of a half message.
+    pub const TRANSACTION_PREPARED_QUEUE_OFFSET: &str = "TRAN_PREPARED_QUEUE_OFFSET";
+    /// The transaction's id.
+    pub const TRANSACTION_ID: &str = "__transactionId__";
+    /// How often brokers asked for the state of a half message.
+    pub const TRANSACTION_CHECK_TIMES: &str = "TRANSACTION_CHECK_TIMES";
+    /// The instance of a cloud service.
+    pub const INSTANCE_ID: &str = "INSTANCE_ID";
+    /// Ties a reply to its request message.
+    pub const CORRELATION_ID: &str = "CORRELATION_ID";
+    /// The client that waits for a reply.
+    pub const MESSAGE_REPLY_TO_CLIENT: &str = "REPLY_TO_CLIENT";
+    /// How long it waits, in milliseconds.
+    pub const MESSAGE_TTL: &str = "TTL";
+    /// When the broker took a reply, in milliseconds since 1970.
+    pub const REPLY_MESSAGE_ARRIVE_TIME: &str = "ARRIVE_TIME";
+    /// When the broker pushed it, in milliseconds since 1970.
+    pub const PUSH_REPLY_TIME: &str = "PUSH_REPLY_TIME";
+    /// `reply` for a reply.
+    pub const MESSAGE_TYPE: &str = "MSG_TYPE";
+    /// The receipt of a popped message, see [`crate::pop::ExtraInfo`].
+    pub const POP_CK: &str = "POP_CK";
+    /// Reserved by Java, out of use.
+    pub const POP_CK_OFFSET: &str = "POP_CK_OFFSET";
+    /// When the message was first popped, in milliseconds since 1970.
+    pub const FIRST_POP_TIME: &str = "1ST_POP_TIME";
+    /// What ordered messages are spread by.
+    pub const SHARDING_KEY: &str = "__SHARDINGKEY";
+    /// The lite topic.
+    pub const LITE_TOPIC: &str = "__LITE_TOPIC";
+    /// Of bridges between clusters.
+    pub const FORWARD_QUEUE_ID: &str = "PROPERTY_FORWARD_QUEUE_ID";
+    /// Of bridges between clusters.
+    pub const REDIRECT: &str = "REDIRECT";
+    /// The light queues that have the message too, joined by commas.
+    pub const INNER_MULTI_DISPATCH: &str = "INNER_MULTI_DISPATCH";
+    /// Its offsets there, joined by commas.
+    pub const INNER_MULTI_QUEUE_OFFSET: &str = "INNER_MULTI_QUEUE_OFFSET";
+    /// The context of a trace.
+    pub const TRACE_CONTEXT: &str = "TRACE_CONTEXT";
+    /// After how many seconds to deliver.
+    pub const TIMER_DELAY_SEC: &str = "TIMER_DELAY_SEC";
+    /// After how many milliseconds to deliver.
+    pub const TIMER_DELAY_MS: &str = "TIMER_DELAY_MS";
+    /// When to deliver, in milliseconds since 1970.
+    pub const TIMER_DELIVER_MS: &str = "TIMER_DELIVER_MS";
+    /// When a timer message was taken, in milliseconds since 1970.
+    pub const TIMER_ENQUEUE_MS: &str = "TIMER_ENQUEUE_MS";
+    /// When a timer message was due, in milliseconds since 1970.
+    pub const TIMER_DEQUEUE_MS: &str = "TIMER_DEQUEUE_MS";
+    /// How often a timer message was put off.
+    pub const TIMER_ROLL_TIMES: &str = "TIMER_ROLL_TIMES";
+    /// When a timer message is due, in milliseconds since 1970.
+    pub const TIMER_OUT_MS: &str = "TIMER_OUT_MS";
+    /// The unique key of a timer message that is taken back.
+    pub const TIMER_DEL_UNIQKEY: &str = "TIMER_DEL_UNIQKEY";
+    /// The delay level of a timer message.
+    pub const TIMER_DELAY_LEVEL: &str = "TIMER_DELAY_LEVEL";
+    /// Marks a timer message that was put off.
+    pub const TIMER_ROLL_LABEL: &str = "TIMER_ROLL_LABEL";
+    /// The sender's address, set by bridges.
+    pub const BORN_HOST: &str = "__BORNHOST";
+    /// When the message was made, set by bridges.
+    pub const BORN_TIMESTAMP: &str = "BORN_TIMESTAMP";
+    /// The checksum of the whole message.
+    pub const CRC32: &str = "__CRC32#";
+    /// The topic of a message in a dead-letter queue.
+    pub const DLQ_ORIGIN_TOPIC: &str = "DLQ_ORIGIN_TOPIC";
+    /// The id of a message in a dead-letter queue.
+    pub const DLQ_ORIGIN_MESSAGE_ID: &str = "DLQ_ORIGIN_MESSAGE_ID";
 
     /// Names that [`super::Message::put_user_property`] refuses: they steer clients and brokers.
     pub(super) const RESERVED: &[&str] = &[
@@ -61,55 +159,55 @@ pub mod property {
         MSG_REGION,
         TRACE_SWITCH,
         CLUSTER,
-        "ORIGIN_GROUP",
-        "TRAN_MSG",
-        "PGROUP",
-        "BUYER_ID",
-        "TRANSFER_FLAG",
-        "CORRECTION_FLAG",
-        "MQ2_FLAG",
-        "TRANS_OFFSET",
-        "EXTEND_UNIQ_INFO",
-        "_SYS_MSG_PRIORITY_",
-        "INNER_NUM",
-        "INNER_BASE",
-        "DUP_INFO",
-        "CHECK_IMMUNITY_TIME_IN_SECONDS",
-        "TRAN_PREPARED_QUEUE_OFFSET",
-        "__transactionId__",
-        "TRANSACTION_CHECK_TIMES",
-        "INSTANCE_ID",
-        "CORRELATION_ID",
-        "REPLY_TO_CLIENT",
-        "TTL",
-        "ARRIVE_TIME",
-        "PUSH_REPLY_TIME",
-        "MSG_TYPE",
-        "POP_CK",
-        "POP_CK_OFFSET",
-        "1ST_POP_TIME",
-        "__SHARDINGKEY",
-        "__LITE_TOPIC",
-        "PROPERTY_FORWARD_QUEUE_ID",
-        "REDIRECT",
-        "INNER_MULTI_DISPATCH",
-        "INNER_MULTI_QUEUE_OFFSET",
-        "TRACE_CONTEXT",
-        "TIMER_DELAY_SEC",
-        "TIMER_DELAY_MS",
-        "TIMER_DELIVER_MS",
-        "TIMER_ENQUEUE_MS",
-        "TIMER_DEQUEUE_MS",
-        "TIMER_ROLL_TIMES",
-        "TIMER_OUT_MS",
-        "TIMER_DEL_UNIQKEY",
-        "TIMER_DELAY_LEVEL",
-        "TIMER_ROLL_LABEL",
-        "__BORNHOST",
-        "BORN_TIMESTAMP",
-        "__CRC32#",
-        "DLQ_ORIGIN_TOPIC",
-        "DLQ_ORIGIN_MESSAGE_ID",
+        ORIGIN_GROUP,
+        TRANSACTION_PREPARED,
+        PRODUCER_GROUP,
+        BUYER_ID,
+        TRANSFER_FLAG,
+        CORRECTION_FLAG,
+        MQ2_FLAG,
+        TRANS_OFFSET,
+        EXTEND_UNIQ_INFO,
+        PRIORITY,
+        INNER_NUM,
+        INNER_BASE,
+        DUP_INFO,
+        CHECK_IMMUNITY_TIME_IN_SECONDS,
+        TRANSACTION_PREPARED_QUEUE_OFFSET,
+        TRANSACTION_ID,
+        TRANSACTION_CHECK_TIMES,
+        INSTANCE_ID,
+        CORRELATION_ID,
+        MESSAGE_REPLY_TO_CLIENT,
+        MESSAGE_TTL,
+        REPLY_MESSAGE_ARRIVE_TIME,
+        PUSH_REPLY_TIME,
+        MESSAGE_TYPE,
+        POP_CK,
+        POP_CK_OFFSET,
+        FIRST_POP_TIME,
+        SHARDING_KEY,
+        LITE_TOPIC,
+        FORWARD_QUEUE_ID,
+        REDIRECT,
+        INNER_MULTI_DISPATCH,
+        INNER_MULTI_QUEUE_OFFSET,
+        TRACE_CONTEXT,
+        TIMER_DELAY_SEC,
+        TIMER_DELAY_MS,
+        TIMER_DELIVER_MS,
+        TIMER_ENQUEUE_MS,
+        TIMER_DEQUEUE_MS,
+        TIMER_ROLL_TIMES,
+        TIMER_OUT_MS,
+        TIMER_DEL_UNIQKEY,
+        TIMER_DELAY_LEVEL,
+        TIMER_ROLL_LABEL,
+        BORN_HOST,
+        BORN_TIMESTAMP,
+        CRC32,
+        DLQ_ORIGIN_TOPIC,
+        DLQ_ORIGIN_MESSAGE_ID,
     ];
 
     /// Starts the names of properties that brokers keep in memory only; refused like the reserved.
@@ -122,9 +220,9 @@ pub mod property {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
     topic: Arc<str>,
-    flag: i32,
-    properties: Properties,
-    body: Bytes,
+    pub(crate) flag: i32,
+    pub(crate) properties: Properties,
+    pub(crate) body: Bytes,
 }
 
 impl Message {
@@ -168,6 +266,24 @@ impl Message {
     pub fn with_keys(mut self, keys: impl Into<String>) -> Self {
         self.put_property(property::KEYS, keys);
         self
+    }
+
+    /// The same message with several keys (Java `setKeys` of a collection). None at all leaves the
+    /// message without keys; a key with a blank inside counts as two to whoever looks it up.
+    #[must_use]
+    pub fn with_key_list<K: AsRef<str>>(self, keys: impl IntoIterator<Item = K>) -> Self {
+        let mut joined = String::new();
+        for key in keys {
+            if !joined.is_empty() {
+                joined.push(' ');
+            }
+            joined.push_str(key.as_ref());
+        }
+        if joined.is_empty() {
+            self
+        } else {
+            self.with_keys(joined)
+        }
     }
 
     /// Sets a property of the user's own.
@@ -363,6 +479,11 @@ impl MessageExt {
     pub fn set_queue(&mut self, broker_name: Arc<str>, queue_id: i32) {
         self.broker_name = broker_name;
         self.queue_id = queue_id;
+    }
+
+    /// Sets its offset in the queue; that of a static topic is not the one the broker stored.
+    pub fn set_queue_offset(&mut self, offset: i64) {
+        self.queue_offset = offset;
     }
 
     /// The message to change its topic or properties.

@@ -6,8 +6,8 @@ use bytes::{Buf, BufMut, Bytes, BytesMut};
 
 use crate::compression::CompressionType;
 use crate::{
-    CodecError, Message, MessageExt, OffsetMessageId, Properties, decode_properties, properties,
-    sys_flag,
+    BatchElements, CodecError, Message, MessageExt, OffsetMessageId, Properties, decode_properties,
+    properties, sys_flag,
 };
 
 const MAGIC_V1: u32 = 0xDAA3_20A7;
@@ -110,12 +110,11 @@ impl StoredMessage {
 
     /// Reads one message, which must fill `bytes` exactly. The body is a slice of `bytes`.
     ///
-    /// A checksum of 0 is not compared: Java writes it for messages that it encodes again without
-    /// having computed one.
+    /// The checksum is not compared, as in Java's clients: brokers check what they store, and the
+    /// connection what it carries.
     ///
     /// # Errors
-    /// A wrong magic, a length that does not fit, text that is not UTF-8, or a checksum that the
-    /// body does not have.
+    /// A wrong magic, a length that does not fit, or text that is not UTF-8.
     pub fn decode(bytes: Bytes) -> Result<Self, CodecError> {
         let (mut message, texts) = Self::decode_without_texts(bytes)?;
         texts.topic()?.clone_into(&mut message.topic);
@@ -148,7 +147,8 @@ impl StoredMessage {
                 });
             }
         };
-        let checksum = input.try_get_u32().map_err(|_| CUT)?;
+        // The body's checksum, which Java's clients do not compare either.
+        input.try_get_u32().map_err(|_| CUT)?;
         let queue_id = input.try_get_i32().map_err(|_| CUT)?;
         let flag = input.try_get_i32().map_err(|_| CUT)?;
         let queue_offset = input.try_get_i64().map_err(|_| CUT)?;
@@ -162,12 +162,6 @@ impl StoredMessage {
         let prepared_transaction_offset = input.try_get_i64().map_err(|_| CUT)?;
         let body_length = input.try_get_i32().map_err(|_| CUT)?;
         let body = take(input, body_length, "body")?;
-        if checksum != 0 && checksum != body_checksum(&body) {
-            return Err(CodecError::BadChecksum {
-                expected: checksum,
-                actual: body_checksum(&body),
-            });
-        }
         let topic_length = if wide_topic {
             i32::from(input.try_get_i16().map_err(|_| CUT)?)
         } else {
@@ -246,6 +240,9 @@ impl StoredMessage {
 /// A message that cannot be decoded is yielded as an error and the next one goes on behind it; only
 /// a length that cannot be true ends the walk, since then nobody knows where the next one starts.
 ///
+/// A message that is an inner batch is taken apart: its elements come with ascending offsets and
+/// everything else from the message that held them (Java `PullAPIWrapper#processPullResult`).
+///
 /// Bodies are slices of the reply unless they were compressed. Each expanded body may have
 /// [`MAX_DECOMPRESSED_LENGTH`](crate::compression::MAX_DECOMPRESSED_LENGTH) bytes; how many messages
 /// are expanded is up to who walks.
@@ -253,6 +250,7 @@ impl StoredMessage {
 pub struct StoredMessages {
     rest: Bytes,
     topic: Arc<str>,
+    inner: Option<InnerBatch>,
 }
 
 impl StoredMessages {
@@ -261,6 +259,7 @@ impl StoredMessages {
         Self {
             rest: bytes,
             topic: Arc::default(),
+            inner: None,
         }
     }
 
@@ -281,6 +280,56 @@ impl Iterator for StoredMessages {
     type Item = Result<MessageExt, CodecError>;
 
     fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if let Some(element) = self.inner.as_mut().and_then(InnerBatch::next) {
+                return Some(element);
+            }
+            self.inner = None;
+            match self.next_stored()? {
+                Ok(message) if message.sys_flag & UNWRAPPED == UNWRAPPED => {
+                    self.inner = Some(InnerBatch::new(message));
+                }
+                other => return Some(other),
+            }
+        }
+    }
+}
+
+/// The flags of a message that is to be taken apart.
+const UNWRAPPED: i32 = sys_flag::INNER_BATCH | sys_flag::NEED_UNWRAP;
+
+/// A message whose body is a batch, and the elements that have not been taken out yet.
+#[derive(Debug)]
+struct InnerBatch {
+    outer: MessageExt,
+    elements: BatchElements,
+}
+
+impl InnerBatch {
+    fn new(mut outer: MessageExt) -> Self {
+        let batch = std::mem::take(&mut outer.message.body);
+        Self {
+            outer,
+            elements: BatchElements::new(batch),
+        }
+    }
+
+    fn next(&mut self) -> Option<Result<MessageExt, CodecError>> {
+        let element = match self.elements.next()? {
+            Ok(element) => element,
+            Err(error) => return Some(Err(error)),
+        };
+        let mut message = self.outer.clone();
+        self.outer.queue_offset = self.outer.queue_offset.saturating_add(1);
+        message.message.flag = element.flag;
+        message.message.properties = element.properties;
+        message.message.body = element.body;
+        Some(Ok(message))
+    }
+}
+
+impl StoredMessages {
+    fn next_stored(&mut self) -> Option<Result<MessageExt, CodecError>> {
         const SMALLEST: usize = 8;
         if self.rest.is_empty() {
             return None;
@@ -353,7 +402,11 @@ fn take_host(input: &mut Bytes, v6: bool) -> Result<SocketAddr, CodecError> {
     Ok(SocketAddr::new(ip, port))
 }
 
-fn take(input: &mut Bytes, length: i32, what: &'static str) -> Result<Bytes, CodecError> {
+pub(crate) fn take(
+    input: &mut Bytes,
+    length: i32,
+    what: &'static str,
+) -> Result<Bytes, CodecError> {
     match usize::try_from(length) {
         Ok(wanted) if wanted <= input.len() => Ok(input.split_to(wanted)),
         _ => Err(CodecError::BadLength {

@@ -25,22 +25,8 @@ impl OffsetMessageId {
     /// Reads an id of 32 or 56 hexadecimal digits. `None` for anything else, also for a unique key
     /// whose digits name a port that cannot be.
     pub fn parse(id: &str) -> Option<Self> {
-        let digits = id.as_bytes();
-        let ip_digits = match digits.len() {
-            32 => 8,
-            56 => 32,
-            _ => return None,
-        };
-        if !id.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-            return None;
-        }
-        let (ip, rest) = id.split_at_checked(ip_digits)?;
+        let (ip, rest) = split_ip(id)?;
         let (port, offset) = rest.split_at_checked(8)?;
-        let ip: IpAddr = if ip_digits == 8 {
-            Ipv4Addr::from(u32::from_str_radix(ip, 16).ok()?).into()
-        } else {
-            Ipv6Addr::from(u128::from_str_radix(ip, 16).ok()?).into()
-        };
         let port = u16::try_from(u32::from_str_radix(port, 16).ok()?).ok()?;
         let offset = u64::from_str_radix(offset, 16).ok()? as i64;
         Some(Self {
@@ -76,6 +62,43 @@ impl fmt::Display for UniqKeyParts {
         digits.put(&self.counter.to_be_bytes());
         digits.write(f)
     }
+}
+
+impl UniqKeyParts {
+    /// Takes a unique key apart. `None` for anything but 32 or 56 hexadecimal digits; whether they
+    /// are a unique key nobody can tell.
+    pub fn parse(key: &str) -> Option<Self> {
+        let (ip, rest) = split_ip(key)?;
+        let (process_id, rest) = rest.split_at_checked(4)?;
+        let (process_hash, rest) = rest.split_at_checked(8)?;
+        let (elapsed_millis, counter) = rest.split_at_checked(8)?;
+        Some(Self {
+            ip,
+            process_id: u16::from_str_radix(process_id, 16).ok()?,
+            process_hash: u32::from_str_radix(process_hash, 16).ok()?,
+            elapsed_millis: u32::from_str_radix(elapsed_millis, 16).ok()?,
+            counter: u16::from_str_radix(counter, 16).ok()?,
+        })
+    }
+}
+
+/// The address that an id of 32 or 56 hexadecimal digits begins with, and the other digits.
+fn split_ip(id: &str) -> Option<(IpAddr, &str)> {
+    let ip_digits = match id.len() {
+        32 => 8,
+        56 => 32,
+        _ => return None,
+    };
+    if !id.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return None;
+    }
+    let (ip, rest) = id.split_at_checked(ip_digits)?;
+    let ip = if ip_digits == 8 {
+        Ipv4Addr::from(u32::from_str_radix(ip, 16).ok()?).into()
+    } else {
+        Ipv6Addr::from(u128::from_str_radix(ip, 16).ok()?).into()
+    };
+    Some((ip, rest))
 }
 
 /// The digits of an id, gathered on the stack: each message sent and received has one written.

@@ -13,3 +13,17 @@ pub const DLQ_GROUP_TOPIC_PREFIX: &str = "%DLQ%";
 pub fn retry_topic(group: &str) -> String {
     format!("{RETRY_GROUP_TOPIC_PREFIX}{group}")
 }
+/// Starts the name of a light queue, which shares the messages of others.
+pub const LMQ_PREFIX: &str = "%LMQ%";
+
+/// The topic in which popped messages of a topic and a group wait for their next try
+/// (Java `KeyBuilder#buildPopRetryTopicV1`).
+pub fn pop_retry_topic_v1(topic: &str, group: &str) -> String {
+    format!("{RETRY_GROUP_TOPIC_PREFIX}{group}_{topic}")
+}
+
+/// The same in the form that newer brokers can be told to use
+/// (Java `KeyBuilder#buildPopRetryTopicV2`).
+pub fn pop_retry_topic_v2(topic: &str, group: &str) -> String {
+    format!("{RETRY_GROUP_TOPIC_PREFIX}{group}+{topic}")
+}

@@ -69,6 +69,7 @@ fn pull_header() -> PullMessageRequestHeader {
         expression_type: Some("TAG".into()),
         max_msg_bytes: Some(262_144),
         broker_name: Some("broker-a".into()),
+        ..PullMessageRequestHeader::default()
     }
 }
 
@@ -281,12 +282,25 @@ fn a_heartbeat_is_java_s_text() {
 }
 
 #[test]
-fn the_text_of_a_heartbeat_without_client_and_version_has_java_s_fingerprint() {
-    let mut data = heartbeat();
-    data.client_id.clear();
-    data.consumer_data_set[0].subscription_data_set[0].sub_version = 0;
-    let text = String::from_utf8(data.to_json().unwrap()).unwrap();
-    assert_eq!(java_string_hash(&text), 612_689_934);
+fn a_heartbeat_has_java_s_fingerprint_whoever_sends_it() {
+    assert_eq!(heartbeat().fingerprint(), Ok(612_689_934));
+    let mut other = heartbeat();
+    other.client_id = "10.0.0.2@7".into();
+    other.heartbeat_fingerprint = 5;
+    other.without_sub = true;
+    other.consumer_data_set[0].subscription_data_set[0].sub_version += 1;
+    assert_eq!(other.fingerprint(), Ok(612_689_934));
+    other.consumer_data_set[0].subscription_data_set[0].sub_string = "TagA".into();
+    assert_ne!(other.fingerprint(), Ok(612_689_934));
+}
+
+#[test]
+fn a_heartbeat_without_subscriptions_keeps_its_groups() {
+    let short = heartbeat().without_subscriptions();
+    assert!(short.without_sub);
+    assert_eq!(short.consumer_data_set[0].subscription_data_set, []);
+    assert_eq!(short.producer_data_set, heartbeat().producer_data_set);
+    assert_eq!(short.topics_of("g1").len(), 0);
 }
 
 #[test]

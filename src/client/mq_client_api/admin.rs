@@ -14,6 +14,7 @@ impl MQClientApi {
         deadline: Deadline,
     ) -> Result<()> {
         let request = RemotingCommand::request(request_code::UPDATE_AND_CREATE_TOPIC, header);
-        expect_success(addr, self.remoting.invoke_sync(addr, request, deadline)?).map(|_| ())
+        let addr = self.vip(addr);
+        expect_success(&addr, self.remoting.invoke_sync(&addr, request, deadline)?).map(|_| ())
     }
 }

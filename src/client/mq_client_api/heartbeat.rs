@@ -3,7 +3,7 @@ use rocketmq_protocol::body::{GetConsumerListByGroupResponseBody, JsonBody};
 use rocketmq_protocol::header::{
     GetConsumerListByGroupRequestHeader, UnregisterClientRequestHeader,
 };
-use rocketmq_protocol::{LanguageCode, RemotingCommand, request_code};
+use rocketmq_protocol::{RemotingCommand, request_code};
 
 use super::{MQClientApi, expect_success};
 use crate::error::{Error, Result};
@@ -20,9 +20,8 @@ impl MQClientApi {
         deadline: Deadline,
         landed: impl FnOnce(Result<()>) + Send + 'static,
     ) {
-        let mut request =
+        let request =
             RemotingCommand::request_without_header(request_code::HEART_BEAT).with_body(body);
-        request.language = LanguageCode::Rust;
         self.without_content(addr, request, deadline, landed);
     }
 
@@ -65,7 +64,7 @@ impl MQClientApi {
             consumer_group: group.to_owned(),
         };
         let request = RemotingCommand::request(request_code::GET_CONSUMER_LIST_BY_GROUP, &header);
-        self.remoting.start_call(addr, request)
+        self.remoting.start_call(&self.vip(addr), request)
     }
 
     /// The members of a group, one entry a connection, in no order.

@@ -7,6 +7,7 @@ mod pull;
 mod route;
 mod send;
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 pub(crate) use offset::QueueAt;
@@ -15,6 +16,7 @@ use rocketmq_protocol::header::CommandCustomHeader;
 use rocketmq_protocol::{RemotingCommand, response_code};
 pub(crate) use send::SendReply;
 
+use crate::client_config::vip_address;
 use crate::error::{Error, Result};
 use crate::remoting::MioRemotingClient;
 
@@ -24,11 +26,35 @@ pub(crate) struct MQClientApi {
     remoting: MioRemotingClient,
     /// For requests whose caller has no time limit of its own.
     timeout: Duration,
+    vip_channel_enabled: bool,
 }
 
 impl MQClientApi {
-    pub(crate) fn new(remoting: MioRemotingClient, timeout: Duration) -> Self {
-        Self { remoting, timeout }
+    pub(crate) fn new(
+        remoting: MioRemotingClient,
+        timeout: Duration,
+        vip_channel_enabled: bool,
+    ) -> Self {
+        Self {
+            remoting,
+            timeout,
+            vip_channel_enabled,
+        }
+    }
+
+    /// Where sends, offsets and administration go: a broker's VIP channel, if that is wanted.
+    fn vip<'a>(&self, addr: &'a str) -> Cow<'a, str> {
+        if self.vip_channel_enabled {
+            vip_address(addr)
+        } else {
+            Cow::Borrowed(addr)
+        }
+    }
+
+    /// Lets go of a broker that is not needed any more, on all its ports.
+    pub(crate) fn release(&self, addr: &str) {
+        self.remoting.release(addr);
+        self.remoting.release(&self.vip(addr));
     }
 
     pub(crate) fn remoting(&self) -> &MioRemotingClient {

@@ -47,12 +47,13 @@ impl MQClientApi {
             group: group.to_owned(),
             mq: at.mq.clone(),
         };
-        let addr = at.addr.to_owned();
+        let addr = self.vip(at.addr).into_owned();
+        let from = addr.clone();
         self.remoting
-            .invoke_async(at.addr, request, deadline, move |outcome| {
+            .invoke_async(&addr, request, deadline, move |outcome| {
                 callback(outcome.and_then(|reply| match reply.code {
                     response_code::QUERY_NOT_FOUND => Err(not_found),
-                    _ => offset_in(&addr, reply),
+                    _ => offset_in(&from, reply),
                 }));
             });
     }
@@ -69,10 +70,7 @@ impl MQClientApi {
 
     /// [`max_offset_async`](Self::max_offset_async), waiting for the answer.
     pub(crate) fn max_offset(&self, at: QueueAt<'_>, deadline: Deadline) -> Result<i64> {
-        let reply = self
-            .remoting
-            .invoke_sync(at.addr, max_offset_request(at), deadline)?;
-        offset_in(at.addr, reply)
+        self.offset(at.addr, max_offset_request(at), deadline)
     }
 
     /// The queue's smallest offset.
@@ -83,10 +81,12 @@ impl MQClientApi {
             broker_name: at.broker_name(),
         };
         let request = RemotingCommand::request(request_code::GET_MIN_OFFSET, &header);
-        offset_in(
-            at.addr,
-            self.remoting.invoke_sync(at.addr, request, deadline)?,
-        )
+        self.offset(at.addr, request, deadline)
+    }
+
+    fn offset(&self, addr: &str, request: RemotingCommand, deadline: Deadline) -> Result<i64> {
+        let addr = self.vip(addr);
+        offset_in(&addr, self.remoting.invoke_sync(&addr, request, deadline)?)
     }
 
     /// The first offset stored at or after a time in milliseconds since 1970.
@@ -103,6 +103,7 @@ impl MQClientApi {
             timestamp,
             boundary_type: Some("LOWER".to_owned()),
             broker_name: at.broker_name(),
+            ..SearchOffsetRequestHeader::default()
         };
         let request = RemotingCommand::request(request_code::SEARCH_OFFSET_BY_TIMESTAMP, &header);
         self.offset_async(at.addr, request, deadline, callback);
@@ -115,9 +116,10 @@ impl MQClientApi {
         deadline: Deadline,
         callback: impl FnOnce(Result<i64>) + Send + 'static,
     ) {
-        let from = addr.to_owned();
+        let addr = self.vip(addr);
+        let from = addr.clone().into_owned();
         self.remoting
-            .invoke_async(addr, request, deadline, move |outcome| {
+            .invoke_async(&addr, request, deadline, move |outcome| {
                 callback(outcome.and_then(|reply| offset_in(&from, reply)));
             });
     }
@@ -130,7 +132,7 @@ impl MQClientApi {
         offset: i64,
     ) -> Result<()> {
         self.remoting
-            .invoke_oneway(at.addr, update_request(at, group, offset))
+            .invoke_oneway(&self.vip(at.addr), update_request(at, group, offset))
     }
 
     /// Stores the group's offset; `callback` runs once, when the broker has it or will not have it.
@@ -141,10 +143,11 @@ impl MQClientApi {
         (offset, deadline): (i64, Deadline),
         callback: impl FnOnce(Result<()>) + Send + 'static,
     ) {
-        let from = at.addr.to_owned();
+        let addr = self.vip(at.addr);
+        let from = addr.clone().into_owned();
         let request = update_request(at, group, offset);
         self.remoting
-            .invoke_async(at.addr, request, deadline, move |outcome| {
+            .invoke_async(&addr, request, deadline, move |outcome| {
                 callback(outcome.and_then(|reply| expect_success(&from, reply).map(|_| ())));
             });
     }
@@ -157,7 +160,7 @@ impl MQClientApi {
         offset: i64,
     ) -> Result<PendingCall> {
         self.remoting
-            .start_call(at.addr, update_request(at, group, offset))
+            .start_call(&self.vip(at.addr), update_request(at, group, offset))
     }
 }
 

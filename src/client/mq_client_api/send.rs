@@ -31,6 +31,7 @@ impl MQClientApi {
         let header = SendMessageRequestHeaderV2(header);
         let request =
             RemotingCommand::request(request_code::SEND_MESSAGE_V2, &header).with_body(body);
+        let addr = &*self.vip(addr);
         let reply = self.remoting.invoke_sync(addr, request, deadline)?;
         match reply.code {
             response_code::SUCCESS
@@ -58,6 +59,7 @@ impl MQClientApi {
         deadline: Deadline,
     ) -> Result<()> {
         let request = RemotingCommand::request(request_code::CONSUMER_SEND_MSG_BACK, header);
+        let addr = &*self.vip(addr);
         let reply = self.remoting.invoke_sync(addr, request, deadline)?;
         expect_success(addr, reply).map(|_| ())
     }
@@ -71,9 +73,10 @@ impl MQClientApi {
         callback: impl FnOnce(Result<()>) + Send + 'static,
     ) {
         let request = RemotingCommand::request(request_code::CONSUMER_SEND_MSG_BACK, header);
-        let from = addr.to_owned();
+        let addr = self.vip(addr);
+        let from = addr.clone().into_owned();
         self.remoting
-            .invoke_async(addr, request, deadline, move |outcome| {
+            .invoke_async(&addr, request, deadline, move |outcome| {
                 callback(outcome.and_then(|reply| expect_success(&from, reply).map(|_| ())));
             });
     }

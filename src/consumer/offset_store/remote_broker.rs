@@ -170,14 +170,15 @@ impl RemoteBrokerOffsetStore {
 
 /// Where offsets of a queue are kept: at its master, or while there is none at a replica.
 pub(crate) fn broker_of(instance: &MQClientInstance, mq: &MessageQueue) -> Result<Arc<str>> {
+    let broker_name = instance.routes().broker_name(mq);
     instance
         .brokers()
-        .find_broker_address_in_subscribe(mq.broker_name(), MASTER_ID, OnlyThisBroker::No)
+        .find_broker_address_in_subscribe(&broker_name, MASTER_ID, OnlyThisBroker::No)
         .map(|found| found.broker_addr)
         .ok_or_else(|| {
             Error::client(
                 client_error_code::BROKER_NOT_EXIST_EXCEPTION,
-                format!("broker {} of {mq} is in no route", mq.broker_name()),
+                format!("broker {broker_name} of {mq} is in no route"),
             )
         })
 }

@@ -19,6 +19,7 @@ fn in_hands(queue_offset: i64) -> MessageInHands {
         commit_log_offset: queue_offset * 100,
         msg_id: format!("id{queue_offset}"),
         topic: "t".to_owned(),
+        store_host: ([127, 0, 0, 1], 10911).into(),
     }
 }
 

@@ -1,14 +1,10 @@
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use rocketmq_protocol::MessageQueue;
-use serde_json::Value;
 
 use super::*;
 use crate::random::SplitMix64;
 use crate::rebalance::{AllocateError, AllocateMessageQueueStrategy};
-
-/// What the published Java client 5.5.0 gave for random inputs.
-const VECTORS: &str = include_str!("../../../tests/vectors/allocate.jsonl");
 
 #[derive(Debug)]
 struct BeforeDash;
@@ -25,68 +21,6 @@ impl MachineRoomResolver for BeforeDash {
 
 fn before_dash(text: &str) -> String {
     text.split('-').next().unwrap().to_owned()
-}
-
-fn strings(value: &Value) -> Vec<String> {
-    let texts = value.as_array().unwrap().iter();
-    texts
-        .map(|text| text.as_str().unwrap().to_owned())
-        .collect()
-}
-
-fn strategy(name: &str, line: &Value) -> Box<dyn AllocateMessageQueueStrategy> {
-    match name {
-        "AVG" => Box::new(AllocateMessageQueueAveragely),
-        "AVG_BY_CIRCLE" => Box::new(AllocateMessageQueueAveragelyByCircle),
-        "CONSISTENT_HASH" => {
-            let count = line["virtualNodes"].as_u64().unwrap();
-            Box::new(AllocateMessageQueueConsistentHash::with_virtual_nodes(
-                u32::try_from(count).unwrap(),
-            ))
-        }
-        "MACHINE_ROOM" => Box::new(AllocateMessageQueueByMachineRoom::new(strings(
-            &line["consumerIdcs"],
-        ))),
-        "MACHINE_ROOM_NEARBY-AVG" => Box::new(AllocateMachineRoomNearby::new(
-            AllocateMessageQueueAveragely,
-            BeforeDash,
-        )),
-        "MACHINE_ROOM_NEARBY-AVG_BY_CIRCLE" => Box::new(AllocateMachineRoomNearby::new(
-            AllocateMessageQueueAveragelyByCircle,
-            BeforeDash,
-        )),
-        other => panic!("no strategy is called {other}"),
-    }
-}
-
-#[test]
-fn every_result_equals_that_of_the_java_client() {
-    let mut lines = 0;
-    let mut results = BTreeMap::new();
-    for (number, text) in VECTORS.lines().enumerate() {
-        let line: Value = serde_json::from_str(text).unwrap();
-        let queues: Vec<MessageQueue> = serde_json::from_value(line["queues"].clone()).unwrap();
-        let cids = strings(&line["cids"]);
-        for (name, per_member) in line["result"].as_object().unwrap() {
-            let strategy = strategy(name, &line);
-            assert_eq!(strategy.name(), name);
-            for (cid, expected) in per_member.as_object().unwrap() {
-                let actual = match strategy.allocate("g", cid, &queues, &cids) {
-                    Ok(mine) => mine
-                        .iter()
-                        .map(|mq| format!("{}#{}", mq.broker_name(), mq.queue_id()))
-                        .collect::<Vec<_>>()
-                        .into(),
-                    Err(_) => Value::from("error:IllegalArgumentException"),
-                };
-                assert_eq!(&actual, expected, "line {} {name} {cid}", number + 1);
-                *results.entry(name.clone()).or_insert(0) += 1;
-            }
-        }
-        lines += 1;
-    }
-    assert_eq!(lines, 500);
-    assert_eq!(results.len(), 6, "{results:?}");
 }
 
 struct Case {

@@ -185,13 +185,7 @@ pub fn pull_header(topic: &str, queue_id: i32, offset: i64) -> PullMessageReques
         queue_offset: offset,
         max_msg_nums: 32,
         sys_flag: sys_flag::PULL_SUBSCRIPTION,
-        commit_offset: 0,
-        suspend_timeout_millis: 0,
-        subscription: None,
-        sub_version: 0,
-        expression_type: None,
-        max_msg_bytes: None,
-        broker_name: None,
+        ..PullMessageRequestHeader::default()
     }
 }
 

@@ -1,17 +1,54 @@
 //! JSON bodies. Keys are written in Java's order, the alphabet's.
 
+mod assignment;
+mod batch_ack;
 mod check_client;
 mod cluster_info;
+mod config;
+mod connections;
+mod consumer_running_info;
 mod heartbeat;
+mod lite_subscription;
+mod lock;
+mod name_server;
+mod offsets;
+mod queue_map;
 mod route;
 
+pub use assignment::{
+    MessageQueueAssignment, MessageRequestMode, MessageRequestModeSerializeWrapper,
+    QueryAssignmentRequestBody, QueryAssignmentResponseBody, SetMessageRequestModeRequestBody,
+};
+pub use batch_ack::{AckBitSet, BatchAck, BatchAckMessageRequestBody};
 pub use check_client::CheckClientRequestBody;
 pub use cluster_info::ClusterInfo;
+pub use config::{
+    DataVersion, RegisterBrokerBody, SimpleSubscriptionData, SubscriptionGroupConfig,
+    SubscriptionGroupWrapper, TopicConfig, TopicConfigSerializeWrapper,
+};
+pub use connections::{Connection, ConsumerConnection, ProducerConnection};
+pub use consumer_running_info::{
+    CMResult, ConsumeMessageDirectlyResult, ConsumeStatus, ConsumerRunningInfo,
+    PopProcessQueueInfo, ProcessQueueInfo,
+};
 pub use heartbeat::{
     ConsumeFromWhere, ConsumeType, ConsumerData, GetConsumerListByGroupResponseBody, HeartbeatData,
     MessageModel, ProducerData,
 };
-pub use route::{BrokerData, MASTER_ID, Permission, QueueData, TopicRouteData};
+pub use lite_subscription::{
+    LiteSubscriptionAction, LiteSubscriptionCtlRequestBody, LiteSubscriptionDTO, OffsetOption,
+    OffsetOptionType,
+};
+pub use lock::{LockBatchRequestBody, LockBatchResponseBody, UnlockBatchRequestBody};
+pub use name_server::{KVTable, TopicList};
+pub use offsets::{
+    ConsumeStats, GetConsumerStatusBody, OffsetSerializeWrapper, OffsetWrapper,
+    QueryConsumeTimeSpanBody, QueueTimeSpan, ResetOffsetBody, TopicOffset, TopicStatsTable,
+};
+pub use queue_map::QueueMap;
+pub use route::{
+    BrokerData, MASTER_ID, Permission, QueueData, TopicQueueMappingInfo, TopicRouteData,
+};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;

@@ -46,6 +46,9 @@ pub struct TopicRouteData {
     pub order_topic_conf: Option<String>,
     /// How many queues each broker holds.
     pub queue_datas: Vec<QueueData>,
+    /// The queues of a static topic by broker name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub topic_queue_mapping_by_broker: Option<BTreeMap<String, TopicQueueMappingInfo>>,
 }
 
 impl JsonBody for TopicRouteData {
@@ -67,6 +70,27 @@ pub struct BrokerData {
     /// The zone it stands in.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub zone_name: Option<String>,
+}
+
+/// Which queues of a static topic one broker holds.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct TopicQueueMappingInfo {
+    /// The broker's name.
+    #[serde(rename = "bname")]
+    pub broker_name: String,
+    /// The topic's queue id → the broker's own.
+    pub curr_id_map: BTreeMap<i32, i32>,
+    /// Whether the mapping is about to change.
+    pub dirty: bool,
+    /// Counts changes of the mapping.
+    pub epoch: i64,
+    /// Part of the name under which the queues appear.
+    pub scope: String,
+    /// The topic.
+    pub topic: String,
+    /// The queues of the topic on all brokers.
+    pub total_queues: i32,
 }
 
 /// How many queues of a topic one broker holds.

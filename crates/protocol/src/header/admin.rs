@@ -24,4 +24,44 @@ header! {
         /// Whether checks that protect an existing topic are passed over.
         force: Option<bool> => "force",
     }
+
+    /// DELETE_TOPIC_IN_BROKER (215).
+    pub struct DeleteTopicRequestHeader {
+        /// The topic.
+        topic: String => "topic",
+    }
+
+    /// DELETE_TOPIC_IN_NAMESRV (216).
+    pub struct DeleteTopicFromNamesrvRequestHeader {
+        /// The topic.
+        topic: String => "topic",
+        /// The cluster whose queues of it are forgotten; all when absent.
+        cluster_name: Option<String> => "clusterName",
+    }
+
+    /// DELETE_SUBSCRIPTIONGROUP (207).
+    pub struct DeleteSubscriptionGroupRequestHeader {
+        /// The group.
+        group_name: String => "groupName",
+        /// Whether its offsets are deleted too.
+        clean_offset: Option<bool> => "cleanOffset",
+    }
+
+    /// GET_TOPIC_STATS_INFO (202).
+    pub struct GetTopicStatsInfoRequestHeader {
+        /// The topic.
+        topic: String => "topic",
+    }
+
+    /// GET_TOPIC_CONFIG (351).
+    pub struct GetTopicConfigRequestHeader {
+        /// The topic.
+        topic: String => "topic",
+    }
+
+    /// GET_SUBSCRIPTIONGROUP_CONFIG (352).
+    pub struct GetSubscriptionGroupConfigRequestHeader {
+        /// The group.
+        group: String => "group",
+    }
 }

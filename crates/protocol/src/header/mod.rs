@@ -4,27 +4,71 @@
 //! others are required, and sent always.
 
 mod admin;
+mod consumer;
 mod heartbeat;
+mod lite;
+mod name_server;
 mod offset;
+mod pop;
 mod pull;
+mod query;
+mod recall;
+mod reply;
 mod route;
+mod rpc;
 mod send;
+mod transaction;
 
-pub use admin::CreateTopicRequestHeader;
+pub use admin::{
+    CreateTopicRequestHeader, DeleteSubscriptionGroupRequestHeader,
+    DeleteTopicFromNamesrvRequestHeader, DeleteTopicRequestHeader,
+    GetSubscriptionGroupConfigRequestHeader, GetTopicConfigRequestHeader,
+    GetTopicStatsInfoRequestHeader,
+};
+pub use consumer::{
+    ConsumeMessageDirectlyResultRequestHeader, GetConsumeStatsRequestHeader,
+    GetConsumerConnectionListRequestHeader, GetConsumerRunningInfoRequestHeader,
+    GetConsumerStatusRequestHeader, GetProducerConnectionListRequestHeader,
+    QueryConsumeTimeSpanRequestHeader, ResetOffsetRequestHeader,
+};
 pub use heartbeat::{
     GetConsumerListByGroupRequestHeader, NotifyConsumerIdsChangedRequestHeader,
     UnregisterClientRequestHeader,
 };
+pub use lite::{
+    NotifyUnsubscribeLiteRequestHeader, PopLiteMessageRequestHeader, PopLiteMessageResponseHeader,
+};
+pub use name_server::{
+    DeleteKVConfigRequestHeader, GetKVConfigRequestHeader, GetKVConfigResponseHeader,
+    GetKVListByNamespaceRequestHeader, GetTopicsByClusterRequestHeader, PutKVConfigRequestHeader,
+    RegisterBrokerRequestHeader, RegisterBrokerResponseHeader, UnRegisterBrokerRequestHeader,
+    WritePermOfBrokerRequestHeader,
+};
 pub use offset::{
+    GetEarliestMsgStoretimeRequestHeader, GetEarliestMsgStoretimeResponseHeader,
     GetMaxOffsetRequestHeader, GetMinOffsetRequestHeader, OffsetResponseHeader,
     QueryConsumerOffsetRequestHeader, SearchOffsetRequestHeader, UpdateConsumerOffsetRequestHeader,
 };
+pub use pop::{
+    AckMessageRequestHeader, ChangeInvisibleTimeRequestHeader, ChangeInvisibleTimeResponseHeader,
+    NotificationRequestHeader, NotificationResponseHeader, PeekMessageRequestHeader,
+    PollingInfoRequestHeader, PollingInfoResponseHeader, PopMessageRequestHeader,
+    PopMessageResponseHeader,
+};
 pub use pull::{PullMessageRequestHeader, PullMessageResponseHeader};
+pub use query::{
+    QueryMessageRequestHeader, QueryMessageResponseHeader, UNIQUE_KEY_QUERY,
+    ViewMessageRequestHeader,
+};
+pub use recall::{RecallMessageRequestHeader, RecallMessageResponseHeader};
+pub use reply::ReplyMessageRequestHeader;
 pub use route::GetRouteInfoRequestHeader;
+pub use rpc::RpcRequestHeader;
 pub use send::{
     ConsumerSendMsgBackRequestHeader, SendMessageRequestHeader, SendMessageRequestHeaderV2,
     SendMessageResponseHeader,
 };
+pub use transaction::{CheckTransactionStateRequestHeader, EndTransactionRequestHeader};
 
 use crate::{CodecError, ExtFields};
 
@@ -130,7 +174,7 @@ macro_rules! header {
         }
     )+) => {$(
         $(#[$meta])*
-        #[derive(Debug, Clone, PartialEq, Eq)]
+        #[derive(Debug, Clone, Default, PartialEq, Eq)]
         pub struct $header {
             $($(#[$field_meta])* pub $field: $kind,)*
         }

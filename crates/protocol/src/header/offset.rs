@@ -61,6 +61,8 @@ header! {
         timestamp: i64 => "timestamp",
         /// `LOWER` or `UPPER`; anything else counts as lower.
         boundary_type: Option<String> => "boundaryType",
+        /// The lite topic.
+        lite_topic: Option<String> => "liteTopic",
         /// The broker that the client believes it is talking to.
         broker_name: Option<String> => "bname",
     }
@@ -69,5 +71,22 @@ header! {
     pub struct OffsetResponseHeader {
         /// The offset.
         offset: i64 => "offset",
+    }
+
+    /// GET_EARLIEST_MSG_STORETIME (32).
+    pub struct GetEarliestMsgStoretimeRequestHeader {
+        /// The queue's topic.
+        topic: String => "topic",
+        /// The queue's id.
+        queue_id: i32 => "queueId",
+        /// The broker that the client believes it is talking to.
+        broker_name: Option<String> => "bname",
+    }
+
+    /// The answer to GET_EARLIEST_MSG_STORETIME.
+    pub struct GetEarliestMsgStoretimeResponseHeader {
+        /// When the queue's first message was stored, in milliseconds since 1970; -1 when it has
+        /// none.
+        timestamp: i64 => "timestamp",
     }
 }

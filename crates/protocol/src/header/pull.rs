@@ -1,12 +1,14 @@
 use super::header;
 
 header! {
-    /// PULL_MESSAGE (11).
+    /// PULL_MESSAGE (11), and LITE_PULL_MESSAGE (361) for consumers that assign queues themselves.
     pub struct PullMessageRequestHeader {
         /// The consuming group.
         consumer_group: String => "consumerGroup",
         /// The queue's topic.
         topic: String => "topic",
+        /// The lite topic.
+        lite_topic: Option<String> => "liteTopic",
         /// The queue's id.
         queue_id: i32 => "queueId",
         /// The first offset wanted.
@@ -27,6 +29,10 @@ header! {
         expression_type: Option<String> => "expressionType",
         /// The most bytes wanted.
         max_msg_bytes: Option<i32> => "maxMsgBytes",
+        /// Who asks, -1 for a client; other values are those of proxies.
+        request_source: Option<i32> => "requestSource",
+        /// The client that a proxy asks for (the wire name is Java's misspelling).
+        proxy_forward_client_id: Option<String> => "proxyFrowardClientId",
         /// The broker that the client believes it is talking to.
         broker_name: Option<String> => "bname",
     }

@@ -1,0 +1,112 @@
+//! Several messages in one body (Java `MessageDecoder#encodeMessages`).
+
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+
+use crate::message_codec::take;
+use crate::{CodecError, Message, Properties, decode_properties, encode_properties, properties};
+
+/// What surrounds the body and the properties of an element.
+const SURROUNDINGS: usize = 22;
+
+/// Encodes messages as the body of a SEND_BATCH_MESSAGE (320). Topics do not travel with it.
+///
+/// # Errors
+/// [`CodecError::Unencodable`] when a body, the properties of a message or the whole exceed their
+/// length fields.
+pub fn encode_batch(messages: &[Message]) -> Result<Bytes, CodecError> {
+    let mut out = BytesMut::new();
+    for message in messages {
+        let properties = encode_properties(message.properties());
+        properties::check_length(&properties)?;
+        let size = SURROUNDINGS
+            .checked_add(message.body().len())
+            .and_then(|size| size.checked_add(properties.len()));
+        let size = size
+            .and_then(|size| i32::try_from(size).ok())
+            .filter(|_| out.len() <= i32::MAX as usize)
+            .ok_or_else(|| CodecError::Unencodable {
+                what: "batch",
+                detail: format!("a body of {} bytes", message.body().len()),
+            })?;
+        const NEITHER_MAGIC_NOR_CHECKSUM: u64 = 0;
+        out.put_i32(size);
+        out.put_u64(NEITHER_MAGIC_NOR_CHECKSUM);
+        out.put_i32(message.flag());
+        out.put_u32(message.body().len() as u32);
+        out.put_slice(message.body());
+        out.put_u16(properties.len() as u16);
+        out.put_slice(properties.as_bytes());
+    }
+    Ok(out.freeze())
+}
+
+/// One message of a batch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BatchElement {
+    /// The user's flag.
+    pub flag: i32,
+    /// The body, a slice of the batch.
+    pub body: Bytes,
+    /// The properties.
+    pub properties: Properties,
+}
+
+/// Takes a batch apart.
+///
+/// Ends after the first element that cannot be read: nobody knows where the next one starts.
+#[derive(Debug)]
+pub struct BatchElements {
+    rest: Bytes,
+}
+
+impl BatchElements {
+    /// The elements of a batch's body.
+    pub const fn new(batch: Bytes) -> Self {
+        Self { rest: batch }
+    }
+
+    fn read(&mut self) -> Result<BatchElement, CodecError> {
+        const CUT: CodecError = CodecError::Truncated {
+            what: "batch element",
+        };
+        let size = self.rest.try_get_i32().map_err(|_| CUT)?;
+        let bad_size = || CodecError::BadLength {
+            what: "batch element",
+            length: size.into(),
+        };
+        let mut element = take(&mut self.rest, size.saturating_sub(4), "batch element")?;
+        let input = &mut element;
+        let _magic = input.try_get_i32().map_err(|_| CUT)?;
+        let _checksum = input.try_get_i32().map_err(|_| CUT)?;
+        let flag = input.try_get_i32().map_err(|_| CUT)?;
+        let body_length = input.try_get_i32().map_err(|_| CUT)?;
+        let body = take(input, body_length, "body")?;
+        let properties_length = input.try_get_i16().map_err(|_| CUT)?;
+        let properties = take(input, properties_length.into(), "properties")?;
+        if !input.is_empty() {
+            return Err(bad_size());
+        }
+        let properties = std::str::from_utf8(&properties)
+            .map_err(|_| CodecError::BadUtf8 { what: "properties" })?;
+        Ok(BatchElement {
+            flag,
+            body,
+            properties: decode_properties(properties),
+        })
+    }
+}
+
+impl Iterator for BatchElements {
+    type Item = Result<BatchElement, CodecError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let element = self.read();
+        if element.is_err() {
+            self.rest.clear();
+        }
+        Some(element)
+    }
+}
