@@ -23,7 +23,8 @@ use rocketmq_blocking::{
 };
 use rocketmq_embedded::Cluster;
 use support::{
-    BlackHole, FakePeer, Inbox, Line, Proxy, quick, reply_to, route_of, unique, wait_until,
+    BlackHole, FakePeer, GENEROUS, Inbox, Line, Proxy, quick, reply_to, route_of, unique,
+    wait_until,
 };
 
 const TOPIC_NOT_EXIST: i32 = 17;
