@@ -1,6 +1,6 @@
 //! Behind the producer's handle: the send loop.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use rocketmq_protocol::{Message, response_code};
@@ -13,8 +13,8 @@ use crate::client::{
 };
 use crate::client_config::ClientConfig;
 use crate::error::{Error, Result, client_error_code};
-use crate::service::{AtomicServiceState, ServiceState};
-use crate::sync::{Arc, Deadline, Mutex, RwLock, Weak, now};
+use crate::service::{AtomicServiceState, ServiceState, SnapshotTable};
+use crate::sync::{Arc, Deadline, Mutex, Weak, now};
 
 /// Settings of a producer; never written after `build`.
 #[derive(Debug, Clone)]
@@ -50,7 +50,7 @@ pub(super) struct DefaultMQProducerImpl {
     state: AtomicServiceState,
     membership: Mutex<Option<Arc<Membership>>>,
     /// Topic → its queues; empty ones are waited for.
-    topic_publish_info_table: RwLock<HashMap<String, Arc<TopicPublishInfo>>>,
+    topic_publish_info_table: SnapshotTable<TopicPublishInfo>,
     pub(super) termination: Arc<Termination>,
 }
 
@@ -66,7 +66,7 @@ impl DefaultMQProducerImpl {
             manager,
             state: AtomicServiceState::new(),
             membership: Mutex::new(None),
-            topic_publish_info_table: RwLock::new(HashMap::new()),
+            topic_publish_info_table: SnapshotTable::new(),
             termination: Termination::new(),
         }
     }
@@ -134,7 +134,7 @@ impl DefaultMQProducerImpl {
             }
             threads_joined = membership.leave(deadline);
         }
-        self.topic_publish_info_table.write().clear();
+        self.topic_publish_info_table.clear();
         ShutdownReport {
             threads_joined,
             ..ShutdownReport::default()
@@ -263,9 +263,7 @@ impl DefaultMQProducerImpl {
             return Ok(info);
         }
         self.topic_publish_info_table
-            .write()
-            .entry(topic.to_owned())
-            .or_insert_with(|| Arc::new(TopicPublishInfo::unknown()));
+            .ensure(topic, TopicPublishInfo::unknown);
         let default_topic = RouteOf::DefaultTopic {
             queue_nums: self.config.send.default_topic_queue_nums,
         };
@@ -308,10 +306,8 @@ impl DefaultMQProducerImpl {
 
     fn topic_publish_info(&self, topic: &str) -> Option<Arc<TopicPublishInfo>> {
         self.topic_publish_info_table
-            .read()
             .get(topic)
             .filter(|info| info.ok())
-            .cloned()
     }
 }
 
@@ -334,23 +330,16 @@ fn code_of(error: &Error) -> i32 {
 
 impl MQProducerInner for DefaultMQProducerImpl {
     fn publish_topic_list(&self) -> Vec<String> {
-        self.topic_publish_info_table
-            .read()
-            .keys()
-            .cloned()
-            .collect()
+        self.topic_publish_info_table.names()
     }
 
     fn is_publish_topic_need_update(&self, topic: &str) -> bool {
         self.topic_publish_info_table
-            .read()
             .get(topic)
             .is_some_and(|info| !info.ok())
     }
 
     fn update_topic_publish_info(&self, topic: &str, info: &Arc<TopicPublishInfo>) {
-        if let Some(known) = self.topic_publish_info_table.write().get_mut(topic) {
-            *known = Arc::clone(info);
-        }
+        self.topic_publish_info_table.replace(topic, info);
     }
 }

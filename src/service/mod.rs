@@ -7,6 +7,7 @@ mod instance_table;
 mod scheduled_service;
 mod service_state;
 mod service_thread;
+mod snapshot_table;
 #[cfg(not(loom))]
 mod thread_options;
 mod thread_pool;
@@ -16,6 +17,7 @@ pub(crate) use scheduled_service::{ScheduledService, TaskHandle};
 pub(crate) use service_state::AtomicServiceState;
 pub use service_state::ServiceState;
 pub use service_thread::{JoinOutcome, ServiceContext, ServiceHandle, ServiceThread};
+pub(crate) use snapshot_table::SnapshotTable;
 #[cfg(not(loom))]
 pub use thread_options::ThreadOptions;
 pub(crate) use thread_pool::{PoolReport, RejectedReason, Task, ThreadPool};
