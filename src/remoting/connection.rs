@@ -341,8 +341,13 @@ impl Connection {
             event_loop.cancel_timer(&timer);
             completion(outcome);
         }));
-        self.responses.insert(opaque, waiter);
+        // The timer first: whoever completes the call finds it and takes it out. If it has fired in
+        // between, it has found no call, and that is made up for here.
         self.event_loop.add_timer(timer);
+        self.responses.insert(opaque, waiter);
+        if deadline.has_passed() {
+            self.on_timer(Timer::Call(opaque));
+        }
     }
 
     pub(super) fn on_writable(self: &Arc<Self>) {
