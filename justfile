@@ -27,6 +27,9 @@ fuzz:
 msrv:
     .ci/run --only msrv
 
+targets:
+    .ci/run --only targets
+
 tree:
     .ci/run --only tree
 

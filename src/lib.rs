@@ -15,6 +15,12 @@
 //! raises SIGPIPE, so a host that leaves that signal at its default lives. After a `fork` only the
 //! forking thread exists in the child: a client made before is of no use there, make one anew.
 //!
+//! # Systems
+//! Linux is where the suites run. For macOS (aarch64) and Windows (x86_64, GNU) each check compiles the library
+//! and the embedded broker, and no test has run there: times of thread wake-up, SIGPIPE and what
+//! happens when a network goes away have been looked at on Linux only. The scripts that start a real
+//! cluster and the conversations with the Java client need Linux.
+//!
 //! # Logging
 //! Through the crate `log`. A consumer starts although servers are down and tries again: what it cannot
 //! reach is in the log only.
