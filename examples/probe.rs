@@ -19,7 +19,7 @@ use std::io::Read;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, mpsc};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rocketmq_blocking::rebalance::{
     AllocateMessageQueueAveragely, AllocateMessageQueueAveragelyByCircle,
@@ -78,6 +78,12 @@ impl Options {
         }
     }
 
+    fn millis(&self, key: &str, default: i64) -> Result<Duration, Box<dyn Error>> {
+        Ok(Duration::from_millis(u64::try_from(
+            self.number(key, default)?,
+        )?))
+    }
+
     fn flag(&self, key: &str) -> bool {
         self.text(key, "false") == "true"
     }
@@ -102,10 +108,20 @@ fn produce(options: &Options) -> Result<(), Box<dyn Error>> {
     options.refuse(&[("tls", "false")])?;
     let producer = DefaultMQProducer::builder(options.text("group", "probe_p"))
         .namesrv_addr(options.text("ns", "127.0.0.1:9876"))
+        .poll_name_server_interval(options.millis("poll", 30_000)?)
         .build()?;
     producer.start()?;
+    let (finished, wait) = mpsc::channel();
+    if options.flag("stdin") {
+        end_with_standard_input(finished.clone());
+    }
     let size = usize::try_from(options.number("size", 20)?).unwrap_or(0);
+    let rate = u32::try_from(options.number("rate", 0)?)?;
+    let began = Instant::now();
     for i in 0..options.number("n", 10)? {
+        if wait.recv_timeout(wait_before(i, rate, began)).is_ok() {
+            break;
+        }
         let mut message = Message::new(options.text("topic", "T8"), body(i, size))
             .with_tags(options.text("tag", "A"))
             .with_keys(format!("k{i}"));
@@ -124,6 +140,23 @@ fn produce(options: &Options) -> Result<(), Box<dyn Error>> {
     }
     producer.shutdown(Duration::from_secs(5));
     Ok(())
+}
+
+/// The time until message number `i` is due, at so many a second.
+fn wait_before(i: i64, rate: u32, began: Instant) -> Duration {
+    if rate == 0 {
+        return Duration::ZERO;
+    }
+    let due = began + Duration::from_secs_f64(i as f64 / f64::from(rate));
+    due.saturating_duration_since(Instant::now())
+}
+
+fn end_with_standard_input(finished: mpsc::Sender<()>) {
+    std::thread::spawn(move || {
+        // A pipe that breaks has ended as well.
+        let _ = std::io::stdin().read_to_end(&mut Vec::new());
+        let _ = finished.send(());
+    });
 }
 
 /// `m<i>`, and where that is shorter than `size`, a blank and as many `x` as are missing.
@@ -177,10 +210,15 @@ fn consume(options: &Options) -> Result<(), Box<dyn Error>> {
     let builder = DefaultMQPushConsumer::builder(options.text("group", "probe_c"))
         .namesrv_addr(options.text("ns", "127.0.0.1:9876"))
         .instance_name(options.text("instance", &instance))
+        .poll_name_server_interval(options.millis("poll", 30_000)?)
         .consume_from_where(from)
         .subscribe(options.text("topic", "T8"), options.text("sub", "*"))
         .message_listener(listener)
         .message_queue_listener(say_assigned);
+    let builder = match i32::try_from(options.number("max", -1)?)? {
+        -1 => builder,
+        times => builder.max_reconsume_times(times),
+    };
     let consumer = match options.text("strategy", "AVG") {
         "AVG" => builder.allocate_message_queue_strategy(AllocateMessageQueueAveragely),
         "AVG_BY_CIRCLE" => {
@@ -194,17 +232,10 @@ fn consume(options: &Options) -> Result<(), Box<dyn Error>> {
     .build()?;
     consumer.start()?;
     if options.flag("stdin") {
-        std::thread::spawn(move || {
-            // A pipe that breaks has ended as well.
-            let _ = std::io::stdin().read_to_end(&mut Vec::new());
-            let _ = finished.send(());
-        });
+        end_with_standard_input(finished);
     }
-    let most = Duration::from_millis(u64::try_from(options.number("ms", 10_000)?)?);
-    let _ = wait.recv_timeout(most);
-    std::thread::sleep(Duration::from_millis(u64::try_from(
-        options.number("linger", 0)?,
-    )?));
+    let _ = wait.recv_timeout(options.millis("ms", 10_000)?);
+    std::thread::sleep(options.millis("linger", 0)?);
     consumer.shutdown(Duration::from_secs(10));
     say(&json!({ "done": got.load(Ordering::Relaxed) }));
     Ok(())

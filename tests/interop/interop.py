@@ -5,209 +5,27 @@ Each scenario prints PASS or FAIL with its seconds and, when it failed, the caus
 """
 
 import argparse
-import contextlib
 import json
 import os
 import pathlib
 import random
-import re
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
-from importlib.machinery import SourceFileLoader
 
 sys.dont_write_bytecode = True
+from groups import SETTLE_SECONDS, Group, Sender, averagely, check_arrived, strategy  # noqa: E402
+from probes import Probe  # noqa: E402
+from targets import EmbeddedTarget, Failure, RealTarget, cluster  # noqa: E402
+
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-cluster = SourceFileLoader("cluster", str(HERE.parent / "real-cluster" / "cluster")).load_module()
-
-# A Java member may be deaf for 30 s after its start: a heartbeat asked for while another is under way is skipped.
-SETTLE_SECONDS = 75
-PROBE_SECONDS = 120
 PROGRAM_SECONDS = 400
 BODY_BYTES = 36
-CONSUMER_LIST, TOPIC_ROUTE = 38, 105
-
-
-class Failure(Exception):
-    """A broken expectation, with what was seen instead."""
-
-
-class RealTarget:
-    """A name server and two masters from the published jars."""
-
-    def __init__(self, work, _options):
-        self.nodes = cluster.Cluster(work / "cluster")
-        self.namesrv_port, self.broker_ports = 0, []
-
-    def start(self):
-        self.namesrv_port = self.nodes.up(ns=0, brokers="broker-a:0,broker-b:0")
-        self.broker_ports = [node["port"] for node in self.nodes.state()["nodes"].values() if node["kind"] == "broker"]
-
-    def stop(self):
-        if self.nodes.state_file.exists():
-            self.nodes.down()
-
-
-class EmbeddedTarget:
-    """The program of this project that any RocketMQ client can talk to."""
-
-    def __init__(self, work, options):
-        self.program, self.log = options.embedded, work / "embedded.err"
-        self.namesrv_port, self.broker_ports, self.process = 0, [], None
-
-    def start(self):
-        self.namesrv_port = cluster.claim(0, (0,))
-        first = cluster.claim(0, (0, 10), {self.namesrv_port})
-        self.broker_ports = [first, first + 10]
-        with open(self.log, "wb") as log:
-            self.process = subprocess.Popen(
-                [self.program, "--namesrv-port", str(self.namesrv_port), "--broker-port", str(first), "--brokers", "2"],
-                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, text=True)
-        ready = threading.Event()
-        threading.Thread(target=self.read_output, args=(ready,), daemon=True).start()
-        if not ready.wait(30) or self.process.poll() is not None:
-            raise Failure(f"the embedded broker printed no ready line within 30 s:\n{tail(self.log)}")
-
-    def read_output(self, ready):
-        for line in self.process.stdout:
-            if line.startswith("ready"):
-                ready.set()
-        ready.set()
-
-    def stop(self):
-        if self.process is None:
-            return
-        crashed = self.process.poll()
-        if crashed is not None:
-            raise Failure(f"the embedded broker ended by itself with status {crashed}:\n{tail(self.log)}")
-        self.process.terminate()
-        try:
-            self.process.wait(15)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
-            raise Failure("the embedded broker did not end within 15 s after SIGTERM") from None
-
-
-class Probe:
-    """One running probe process and the JSON lines it has written so far."""
-
-    changed = threading.Condition()
-    running = []
-
-    def __init__(self, suite, language, verb, **options):
-        self.label = f"{language} {verb}" + (f" {options['instance']}" if "instance" in options else "")
-        self.language, self.options, self.events, self.ended = language, options, [], False
-        words = [verb, f"ns=127.0.0.1:{suite.target.namesrv_port}", *(f"{key}={value}" for key, value in options.items())]
-        suite.processes += 1
-        file = f"{suite.processes:03}-{options.get('instance', language)}-{verb}"
-        self.stderr, self.transcript = suite.work / f"{file}.err", suite.work / f"{file}.jsonl"
-        with open(self.stderr, "wb") as log:
-            self.process = subprocess.Popen(suite.command(language, words), cwd=suite.work, stdin=subprocess.PIPE,
-                                            stdout=subprocess.PIPE, stderr=log, text=True, encoding="utf-8",
-                                            env=os.environ | {"PROBE_LOG": str(suite.work / f"{file}.log")})
-        Probe.running.append(self)
-        self.reader = threading.Thread(target=self.read, daemon=True)
-        self.reader.start()
-
-    def read(self):
-        with open(self.transcript, "w", encoding="utf-8") as transcript:
-            for line in self.process.stdout:
-                transcript.write(f"{time.strftime('%H:%M:%S')} {line}")
-                if not line.startswith("{"):
-                    continue
-                with contextlib.suppress(json.JSONDecodeError):  # a killed process may leave half a line
-                    event = json.loads(line)
-                    with Probe.changed:
-                        self.events.append(event)
-                        Probe.changed.notify_all()
-        with Probe.changed:
-            self.ended = True
-            Probe.changed.notify_all()
-
-    def of(self, kind):
-        with Probe.changed:
-            return [event for event in self.events if kind in event]
-
-    def finish(self, seconds=PROBE_SECONDS):
-        """Waits for the end of a probe that ends by itself and must have gone well."""
-        try:
-            status = self.process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            raise Failure(f"{self.label} did not end within {seconds} s; {self.summary()}") from None
-        self.reader.join(10)
-        if status != 0 or self.of("error"):
-            raise Failure(f"{self.label} ended with status {status}; {self.summary()}")
-        return self
-
-    def leave(self):
-        """A clean shutdown, asked for by closing its standard input."""
-        self.process.stdin.close()
-        self.finish(60)
-        if not self.of("done"):
-            raise Failure(f"{self.label} wrote no done line; {self.summary()}")
-
-    def kill(self):
-        self.process.kill()
-        self.process.wait()
-        self.reader.join(10)
-
-    def summary(self):
-        errors = [event["error"] for event in self.of("error")]
-        text = f"sent {len(self.of('sent'))}, got {len(self.of('got'))}, errors {errors}"
-        log = tail(self.stderr)
-        return text + (f"\n{log}" if log else "")
-
-    @classmethod
-    def end_all(cls):
-        for probe in cls.running:
-            if probe.process.poll() is None:
-                probe.process.kill()
-                probe.process.wait()
-        cls.running.clear()
-
-
-class Member(Probe):
-    """A consumer that stays in its group until it is told to leave."""
-
-    def __init__(self, suite, language, instance, **options):
-        super().__init__(suite, language, "consume", instance=instance, n=10**9, ms=10**9, stdin="true", **options)
-        self.instance, self.topic = instance, options["topic"]
-
-    def queues(self):
-        """The queues of its last `assigned` line, or None before the first."""
-        lines = [event for event in self.of("assigned") if event["assigned"] == self.topic]
-        return set(lines[-1]["queues"]) if lines else None
-
-
-class Sender(threading.Thread):
-    """Sends bursts until it is stopped, so that messages are under way whenever a group changes."""
-
-    def __init__(self, suite, topic):
-        super().__init__(daemon=True)
-        self.suite, self.topic, self.sent, self.failure = suite, topic, {}, None
-        self.stopping = threading.Event()
-
-    def run(self):
-        try:
-            while not self.stopping.is_set():
-                burst = self.suite.produce("rust", self.topic, 40)
-                self.sent |= {event["msgId"]: event for event in burst}
-                self.stopping.wait(1)
-        except (Failure, OSError) as failure:
-            self.failure = failure
-
-    def stop(self):
-        self.stopping.set()
-        self.join(PROBE_SECONDS)
-        if self.failure:
-            raise Failure(f"sending while the group changed: {self.failure}")
-        return self.sent
+UPDATE_TOPIC, MAX_OFFSET, TOPIC_ROUTE = 17, 30, 105
 
 
 class Suite:
@@ -276,53 +94,6 @@ class Suite:
                 check_content(event, sent[event["msgId"]]["tag"])
         return f"{len(wanted)} of {len(sent)} messages for each"
 
-    def mixed_group(self):
-        """Java and Rust members join, leave and are killed: each queue has one owner, the one AVG gives it to."""
-        topic, group = self.name("mixed"), self.name("g_mixed")
-        self.create_topic(topic, queues_per_broker=4)
-        options = {"topic": topic, "group": group, "strategy": "AVG"}
-        sender = Sender(self, topic)
-        sender.start()
-        members, everyone, steps = {}, [], []
-
-        def join(*names):
-            for name in names:
-                members[name] = Member(self, "java" if name.startswith("java") else "rust", name, **options)
-                everyone.append(members[name])
-
-        def leave(name):
-            members.pop(name).leave()
-
-        def kill(name):
-            members.pop(name).kill()
-
-        try:
-            for what, change, names in [
-                ("start", join, ["java1", "rust1"]),
-                ("join", join, ["java2", "rust2"]),
-                ("leave of Rust", leave, ["rust2"]),
-                ("leave of Java", leave, ["java2"]),
-                ("join again", join, ["java3", "rust3"]),
-                ("kill of Java", kill, ["java3"]),
-                ("kill of Rust", kill, ["rust3"]),
-            ]:
-                if sender.failure:
-                    sender.stop()
-                change(*names)
-                known, settled = self.wait_settled(what, topic, group, members)
-                steps.append(f"{what} {settled:.1f} s")
-                print(f"  {what}: brokers list the {len(members)} members after {known:.1f} s, "
-                      f"each queue has its owner after {settled:.1f} s", flush=True)
-            sent = sender.stop()
-            self.wait_received(sent, everyone)
-            for name in list(members):
-                leave(name)
-        finally:
-            sender.stopping.set()
-        received = [event for member in everyone for event in member.of("got")]
-        repeated = check_arrived(sent, received, "the group")
-        return f"{len(sent)} messages, {repeated} repeated; {', '.join(steps)}"
-
     def quickstart(self):
         """The README's first command, on this target."""
         run = subprocess.run([self.quickstart_program, "--namesrv", f"127.0.0.1:{self.target.namesrv_port}"],
@@ -344,94 +115,169 @@ class Suite:
             raise Failure(f"status {run.returncode}:\n{run.stdout[-6000:]}\n{run.stderr[-2000:]}")
         return " ".join(line.removeprefix("test result: ").split(";")[0] for line in results)
 
-    def create_topic(self, topic, queues_per_broker):
-        words = ["-c", "DefaultCluster", "-t", topic, "-r", str(queues_per_broker), "-w", str(queues_per_broker)]
+    def admin(self, *words):
         home = self.work / "admin"
         home.mkdir(exist_ok=True)
-        printed = cluster.run_admin(cluster.admin_command(["updateTopic", *words], self.target.namesrv_port, home), home)
+        return cluster.run_admin(cluster.admin_command(list(words), self.target.namesrv_port, home), home)
+
+    def create_topic(self, topic, *queues_of_broker, with_admin_tool=False):
+        """Makes a topic with so many queues on each broker, or resizes it, and returns the queues in their order."""
+        answers = []
+        for port, queues in zip(self.target.broker_ports, queues_of_broker):
+            if with_admin_tool:  # it takes seconds
+                answers.append(self.admin("updateTopic", "-b", f"127.0.0.1:{port}", "-t", topic, "-r", str(queues), "-w", str(queues)))
+            else:
+                answers.append(cluster.ask(port, UPDATE_TOPIC, topic=topic, defaultTopic="TBW102", readQueueNums=str(queues),
+                                           writeQueueNums=str(queues), perm="6", topicFilterType="SINGLE_TAG", topicSysFlag="0", order="false"))
+        expected = {f"broker-{letter}": queues for letter, queues in zip("ab", queues_of_broker)}
         deadline = time.monotonic() + 30
         while True:
-            _, route = cluster.ask(self.target.namesrv_port, TOPIC_ROUTE, topic=topic)
-            counts = re.findall(rb'"readQueueNums":(\d+)', route)
-            if counts == [str(queues_per_broker).encode()] * len(self.target.broker_ports):
-                return
+            header, body = cluster.ask(self.target.namesrv_port, TOPIC_ROUTE, topic=topic)
+            known = {data["brokerName"]: data["readQueueNums"] for data in json.loads(body)["queueDatas"]} if header["code"] == 0 else {}
+            if known == expected:
+                return [f"{broker}#{queue}" for broker, queues in expected.items() for queue in range(queues)]
             if time.monotonic() > deadline:
-                raise Failure(f"{topic} was not created, the route is {route!r}; the admin tool said:\n{printed}")
+                raise Failure(f"{topic} was not created, the route is {body!r} and the answers were {answers}")
             time.sleep(0.2)
 
-    def wait_settled(self, what, topic, group, members):
-        """Waits until every member owns what AVG gives it among the ids that each broker lists."""
-        began, seen = time.monotonic(), None
-        while True:
-            listed = [self.client_ids(port, group) for port in self.target.broker_ports]
-            owned = {name: member.queues() for name, member in members.items()}
-            expected = expected_owners(listed, members, topic)
-            if expected is not None and seen is None:
-                seen = time.monotonic() - began
-            if expected is not None and owned == expected:
-                return seen, time.monotonic() - began
-            ended = [member.label + ": " + member.summary() for member in members.values() if member.ended]
-            if ended:
-                raise Failure(f"{what}: a member ended: {'; '.join(ended)}")
-            if time.monotonic() - began > SETTLE_SECONDS:
-                raise Failure(f"{what}: not settled after {SETTLE_SECONDS} s\n  owned    {readable(owned)}\n"
-                              f"  expected {readable(expected)}\n  listed by the brokers {listed}")
-            with Probe.changed:
-                Probe.changed.wait(0.3)
-
-    def client_ids(self, broker_port, group):
-        with contextlib.suppress(OSError, ValueError):
-            header, body = cluster.ask(broker_port, CONSUMER_LIST, consumerGroup=group)
-            if header["code"] == 0:
-                return sorted(json.loads(body)["consumerIdList"])
-        return []
-
-    def wait_received(self, sent, members):
-        deadline = time.monotonic() + SETTLE_SECONDS
-        while True:
-            missing = set(sent) - {event["msgId"] for member in members for event in member.of("got")}
-            if not missing:
-                return
-            if time.monotonic() > deadline:
-                where = sorted({f"{sent[m]['broker']}#{sent[m]['queueId']}@{sent[m]['offset']}" for m in missing})
-                raise Failure(f"{len(missing)} of {len(sent)} messages did not arrive: {', '.join(where[:12])}")
-            with Probe.changed:
-                Probe.changed.wait(0.3)
+    def max_offset(self, topic, queue=0):
+        """The sum over the brokers."""
+        total = 0
+        for port in self.target.broker_ports:
+            header, _ = cluster.ask(port, MAX_OFFSET, topic=topic, queueId=str(queue))
+            total += int(header["extFields"]["offset"]) if header["code"] == 0 else 0
+        return total
 
 
-def expected_owners(listed, members, topic):
-    """Owner name to queues, or None while the brokers do not list exactly these members."""
-    ids = listed[0]
-    if any(other != ids for other in listed) or len(ids) != len(members):
-        return None
-    owners = {client_id.partition("@")[2].partition("#")[0]: client_id for client_id in ids}
-    if set(owners) != set(members):
-        return None
-    queues = [f"broker-{letter}#{queue}" for letter in "ab" for queue in range(4)]
-    result = {name: set(averagely(queues, ids, client_id)) for name, client_id in owners.items()}
-    assert sorted(queue for part in result.values() for queue in part) == queues
-    return result
+def mixed_group(name, *queues_of_broker):
+    """Java and Rust members join, leave and are killed: each queue has one owner, the one the strategy gives it to."""
+    def scenario(suite):
+        topic = suite.name(f"mixed_{name}_{sum(queues_of_broker)}")
+        queues = suite.create_topic(topic, *queues_of_broker)
+        group = Group(suite, topic, queues, strategy(name, topic), strategy=name)
+        sender, steps, slowest = Sender(suite, topic), [], 0
+        for what, change, names in [
+            ("start", group.join, ["java1", "rust1"]),
+            ("join", group.join, ["java2", "rust2"]),
+            ("leave of Rust", group.leave, ["rust2"]),
+            ("leave of Java", group.leave, ["java2"]),
+            ("join again", group.join, ["java3", "rust3"]),
+            ("kill of Java", group.kill, ["java3"]),
+            ("kill of Rust", group.kill, ["rust3"]),
+        ]:
+            sender.check()
+            change(*names)
+            known, rust, settled = group.wait_settled(what)
+            slowest = max(slowest, rust - known)
+            steps.append(f"{what} {settled:.1f} s")
+            print(f"  {what}: brokers list the {len(group.members)} members after {known:.1f} s, each queue of a Rust member "
+                  f"has its owner after {rust:.1f} s, each queue after {settled:.1f} s", flush=True)
+        sent = sender.stop()
+        group.wait_received(sent)
+        group.leave(*list(group.members))
+        repeated = check_arrived(sent, group.received(), "the group")
+        return (f"{len(sent)} messages, {repeated} repeated; slowest Rust side {slowest:.1f} s after the lists; "
+                f"{', '.join(steps)}")
+    return scenario
 
 
-def averagely(queues, ids, client_id):
-    """Java's AllocateMessageQueueAveragely: consecutive runs, the first `remainder` members one longer."""
-    index, (share, remainder) = ids.index(client_id), divmod(len(queues), len(ids))
-    first = index * share + min(index, remainder)
-    return queues[first:first + share + (index < remainder)]
+def group_of_three(language):
+    """Three members of one language, one after the other, and back to one."""
+    def scenario(suite):
+        topic = suite.name(f"three_{language}")
+        queues = suite.create_topic(topic, 4, 4)
+        group, sender = Group(suite, topic, queues, averagely), Sender(suite, topic, language)
+        for change, number in [(group.join, 1), (group.join, 2), (group.join, 3), (group.leave, 1), (group.leave, 3)]:
+            change(f"{language}{number}")
+            group.wait_settled(f"{change.__name__} of {number}")
+        sent = sender.stop(at_least=1000)
+        group.wait_received(sent)
+        group.leave(f"{language}2")
+        return f"{len(sent)} messages, {check_arrived(sent, group.received(), 'the group')} repeated"
+    return scenario
 
 
-def check_arrived(sent, got, receiver):
-    """Every message sent is among those got, each from the place where it was stored, and nothing else is."""
-    ids = [event["msgId"] for event in got]
-    missing, foreign = set(sent) - set(ids), set(ids) - set(sent)
-    if missing or foreign:
-        raise Failure(f"{receiver}: {len(missing)} of {len(sent)} messages missing, {len(foreign)} not asked for, "
-                      f"such as {sorted(missing)[:2]} {sorted(foreign)[:2]}")
-    for event in got:
-        stored = sent[event["msgId"]]
-        if any(event[field] != stored[field] for field in ("broker", "queueId", "offset")):
-            raise Failure(f"{receiver}: stored as {stored}, received as {event}")
-    return len(ids) - len(set(ids))
+def retry_to_dlq(language):
+    """A message that fails, and fails again when its delay is over, goes to the dead letters and holds nothing up."""
+    def scenario(suite):
+        topic, count = suite.name(f"dlq_{language}"), 5
+        suite.create_topic(topic, 2, 2)
+        options = {"topic": topic, "group": suite.name(f"g_dlq_{language}"), "instance": f"dlq_{language}"}
+        suite.produce(language, topic, count)
+        began = time.monotonic()
+        consumer = Probe(suite, language, "consume", n=10**9, ms=10**9, stdin="true", fail=10**9, max=1, poll=3000, **options)
+        dead_letters = f"%DLQ%{options['group']}"
+        consumer.wait_for(lambda: suite.max_offset(dead_letters) == count, SETTLE_SECONDS, f"{count} dead letters")
+        took = time.monotonic() - began
+        consumer.leave()
+        times = sorted((event["failed"], event["reconsume"]) for event in consumer.of("failed"))
+        expected = sorted((f"k{i}", again) for i in range(count) for again in (0, 1))
+        if times != expected:
+            raise Failure(f"tries were {times}")
+        return f"{count} messages, 2 tries each, {took:.1f} s"
+    return scenario
+
+
+def offsets_kept(language):
+    """A member that comes back begins where it stopped."""
+    def scenario(suite):
+        topic, first, second = suite.name(f"kept_{language}"), 100, 50
+        suite.create_topic(topic, 4, 4)
+        options = {"topic": topic, "group": suite.name(f"g_kept_{language}"), "instance": f"kept_{language}"}
+        received = []
+        for count in (first, second):
+            sent = suite.produce(language, topic, count)
+            consumer = Probe(suite, language, "consume", n=count, ms=SETTLE_SECONDS * 1000, linger=500, **options).finish()
+            repeated = check_arrived({event["msgId"]: event for event in sent}, consumer.of("got"), consumer.label)
+            if repeated:
+                raise Failure(f"{repeated} of {count} messages came twice")
+            received.append(len(consumer.of("got")))
+        return f"{received[0]}, then {received[1]} messages"
+    return scenario
+
+
+def resize(suite):
+    """A topic grows and shrinks under its consumers: queues that are new are worked on, those that went are left."""
+    topic = suite.name("resize")
+    group = Group(suite, topic, suite.create_topic(topic, 2, 2, with_admin_tool=True), averagely, poll=3000)
+    sender = Sender(suite, topic, rate=200)
+    group.join("rust1", "rust2")  # a Java member looks at its queues 20 s later only
+    group.wait_settled("start")
+    steps = []
+    for sizes in ((4, 4), (2, 2)):
+        group.queues = suite.create_topic(topic, *sizes)
+        steps.append(f"{sum(sizes)} queues {group.wait_settled(f'{sizes} queues')[2]:.1f} s")
+        sender.check()
+    # The sender may still hold the route of eight queues, and what it sends there stays there until they are back.
+    group.queues = suite.create_topic(topic, 4, 4)
+    group.wait_settled("grown again")
+    sent = sender.stop(at_least=1000)
+    group.wait_received(sent)
+    group.leave("rust1", "rust2")
+    return f"{len(sent)} messages, {check_arrived(sent, group.received(), 'the group')} repeated; {', '.join(steps)}"
+
+
+def broker_restart(suite):
+    """One of two brokers is killed and comes back: the other one's queues are worked on all the while, and nothing is lost."""
+    topic = suite.name("restart")
+    group = Group(suite, topic, suite.create_topic(topic, 4, 4), averagely, poll=3000)
+    sender = Sender(suite, topic, rate=200)
+    group.join("rust1", "rust2")
+    group.wait_settled("start")
+    suite.target.nodes.kill("broker-b")
+    killed_at, before = time.monotonic(), len(sender.probe.of("sent"))
+    sender.probe.wait_for(lambda: len(sender.probe.of("sent")) > before + 400, SETTLE_SECONDS, "sends while a broker is dead")
+    suite.target.nodes.start("broker-b")
+    down = time.monotonic() - killed_at
+    settled = group.wait_settled("restart")[1]
+    sent = sender.stop(at_least=1000)
+    group.wait_received(sent)
+    group.leave("rust1", "rust2")
+    received = group.received()
+    foreign = {event["msgId"] for event in received} - set(sent)
+    # A send that the dying broker had stored and not answered is tried again: the first copy is there as well, under the same id.
+    return (f"{len(sent)} messages, {len(received) - len(set(e['msgId'] for e in received))} repeated, {len(foreign)} not "
+            f"confirmed; broker down {down:.1f} s, settled {settled:.1f} s after")
 
 
 def check_content(event, tag):
@@ -443,28 +289,21 @@ def check_content(event, tag):
         raise Failure(f"message {event['msgId']}: field (received, expected): {wrong}")
 
 
-def readable(owners):
-    if owners is None:
-        return "unknown while the brokers list others than the running members"
-    return {name: sorted(queues) if queues is not None else "nothing said yet" for name, queues in owners.items()}
-
-
-def tail(path, lines=12):
-    with contextlib.suppress(OSError):
-        return "\n".join(path.read_text(errors="replace").splitlines()[-lines:])
-    return ""
-
-
 SCENARIOS = {
     "rust_to_java": Suite.rust_to_java,
     "java_to_rust": Suite.java_to_rust,
     "tag_filter": Suite.tag_filter,
-    "mixed_group": Suite.mixed_group,
+    **{f"mixed_{name.lower()}_{sum(queues)}": mixed_group(name, *queues)
+       for name in ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH") for queues in ((4, 4), (4, 3))},
+    **{f"{kind.__name__}_{language}": kind(language)
+       for kind in (group_of_three, retry_to_dlq, offsets_kept) for language in ("java", "rust")},
+    "resize": resize,
+    "broker_restart": broker_restart,
     "quickstart": Suite.quickstart,
     "rust_tests": Suite.rust_tests,
 }
-# The tests run on an embedded cluster of their own anyway; and Java has no quickstart.
-ONLY_REAL, ONLY_RUST = {"rust_tests"}, {"quickstart", "rust_tests"}
+# The program has one process for all its brokers; the tests run on an embedded cluster of their own anyway; Java has no quickstart.
+ONLY_REAL, ONLY_RUST = {"rust_tests", "broker_restart"}, {"quickstart", "rust_tests"}
 
 
 def arguments():

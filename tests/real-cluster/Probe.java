@@ -56,9 +56,18 @@ public final class Probe {
         DefaultMQProducer producer = new DefaultMQProducer(text("group", "probe_p"));
         producer.setNamesrvAddr(text("ns", "127.0.0.1:9876"));
         producer.setUseTLS(flag("tls"));
+        producer.setPollNameServerInterval(number("poll", 30_000));
         producer.start();
+        CountDownLatch finished = new CountDownLatch(1);
+        if (flag("stdin")) {
+            endWithStandardInput(finished);
+        }
         int count = number("n", 10);
+        long began = System.nanoTime();
         for (int i = 0; i < count; i++) {
+            if (finished.await(waitBefore(i, began), TimeUnit.NANOSECONDS)) {
+                break;
+            }
             Message message = new Message(text("topic", "T8"), text("tag", "A"), "k" + i, body(i, number("size", 20)));
             if (OPTIONS.containsKey("prop")) {
                 message.putUserProperty("a", "" + i);
@@ -69,6 +78,12 @@ public final class Probe {
                 + ",\"offset\":" + result.getQueueOffset() + ",\"msgId\":" + quoted(result.getMsgId()) + "}");
         }
         producer.shutdown();
+    }
+
+    /** Nanoseconds until message number {@code i} is due, at so many a second as {@code rate} says. */
+    private static long waitBefore(int i, long began) {
+        int rate = number("rate", 0);
+        return rate == 0 ? 0 : Math.max(0, began + i * 1_000_000_000L / rate - System.nanoTime());
     }
 
     private static byte[] body(int i, int size) {
@@ -88,6 +103,8 @@ public final class Probe {
         consumer.setNamesrvAddr(text("ns", "127.0.0.1:9876"));
         consumer.setUseTLS(flag("tls"));
         consumer.setInstanceName(text("instance", "probe" + ProcessHandle.current().pid()));
+        consumer.setPollNameServerInterval(number("poll", 30_000));
+        consumer.setMaxReconsumeTimes(number("max", -1));
         consumer.setConsumeFromWhere(ConsumeFromWhere.valueOf(text("from", "CONSUME_FROM_FIRST_OFFSET")));
         if (text("model", "").equals("BROADCASTING")) {
             consumer.setMessageModel(MessageModel.BROADCASTING);
