@@ -65,10 +65,7 @@ impl Options {
     }
 
     fn number(&self, key: &str, default: usize) -> Outcome<usize> {
-        Ok(self
-            .0
-            .get(key)
-            .map_or(Ok(default), |value| value.parse())?)
+        Ok(self.0.get(key).map_or(Ok(default), |value| value.parse())?)
     }
 }
 
