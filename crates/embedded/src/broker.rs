@@ -1,46 +1,56 @@
+use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use rocketmq_protocol::body::Permission;
+use parking_lot::Mutex;
+use rocketmq_protocol::body::{Permission, SubscriptionGroupConfig};
 use rocketmq_protocol::{
     CodecError, RemotingCommand, StoredMessage, decode_properties, encode_properties, property,
 };
 
-use crate::connection::Connection;
+use crate::broker_config::{BrokerConfig, Shared};
+use crate::connection::{Call, CallEnd, Connection};
 use crate::consumer_manager::{Change, ConsumerManager};
 use crate::control::ServerName;
 use crate::handler;
 use crate::long_polling::{LongPolling, ParkedPull};
+use crate::member_views::MemberViews;
 use crate::notes::Notes;
 use crate::offset_table::OffsetTable;
+use crate::producer_manager::ProducerManager;
+use crate::rebalance_lock_manager::RebalanceLockManager;
+use crate::registry::{Registration, Registry};
+use crate::reply::Reply;
 use crate::schedule::{SCHEDULE_TOPIC, Schedule};
 use crate::server::Service;
 use crate::store::{Placed, Store};
+use crate::subscription_group_manager::SubscriptionGroupManager;
 use crate::timer::Timer;
 use crate::topic_config::TopicConfig;
 
 /// The one cluster that all brokers belong to.
 pub(crate) const CLUSTER_NAME: &str = "DefaultCluster";
 
-/// The periods of a broker's own work.
-#[derive(Debug, Clone)]
-pub(crate) struct Periods {
-    /// How often parked pulls are looked at.
-    pub(crate) long_poll_sweep: Duration,
-    /// How long a member lives without a heartbeat.
-    pub(crate) member_expiry: Duration,
-    /// How often members are looked at.
-    pub(crate) member_scan: Duration,
-}
-
 /// What remains of a broker while it is down.
 #[derive(Debug, Clone)]
 pub(crate) struct Disk {
     pub(crate) store: Arc<Store>,
     pub(crate) offsets: Arc<OffsetTable>,
+    pub(crate) groups: Arc<SubscriptionGroupManager>,
     pub(crate) schedule: Arc<Schedule>,
+}
+
+/// What a broker is given by its cluster.
+#[derive(Debug, Clone)]
+pub(crate) struct Surroundings {
+    pub(crate) config: Arc<Shared<BrokerConfig>>,
+    pub(crate) registry: Arc<Registry>,
+    pub(crate) notes: Arc<Notes>,
+    pub(crate) views: Arc<MemberViews>,
+    /// Whether the broker registers with the name server.
+    pub(crate) registers: Arc<AtomicBool>,
 }
 
 /// One running broker. Handlers are in [`handler`]; this is the state they share.
@@ -51,10 +61,15 @@ pub(crate) struct Broker {
     pub(crate) store: Arc<Store>,
     pub(crate) offsets: Arc<OffsetTable>,
     pub(crate) consumers: ConsumerManager,
+    pub(crate) producers: ProducerManager,
+    pub(crate) locks: RebalanceLockManager,
     pub(crate) heartbeat_fingerprints: handler::Fingerprints,
+    pub(crate) groups: Arc<SubscriptionGroupManager>,
+    around: Surroundings,
     schedule: Arc<Schedule>,
     polls: LongPolling,
-    notes: Arc<Notes>,
+    /// Changes that are not told at once, the last one of each group.
+    untold: Mutex<HashMap<String, Change>>,
     timer: Arc<Timer>,
     stopping: AtomicBool,
     next_queue: AtomicU32,
@@ -66,34 +81,109 @@ impl Broker {
         name: Arc<str>,
         addr: SocketAddr,
         disk: Disk,
-        notes: Arc<Notes>,
+        around: Surroundings,
         timer: Arc<Timer>,
-        periods: &Periods,
     ) -> Arc<Self> {
         let broker = Arc::new_cyclic(|this| Self {
             name,
             addr,
             store: disk.store,
             offsets: disk.offsets,
+            groups: disk.groups,
             schedule: disk.schedule,
             consumers: ConsumerManager::default(),
+            producers: ProducerManager::default(),
+            locks: RebalanceLockManager::default(),
             heartbeat_fingerprints: handler::Fingerprints::default(),
+            around,
             polls: LongPolling::default(),
-            notes,
+            untold: Mutex::default(),
             timer,
             stopping: AtomicBool::new(false),
             next_queue: AtomicU32::new(0),
             this: Weak::clone(this),
         });
-        broker.repeat(periods.long_poll_sweep, Self::sweep_polls);
-        let expiry = periods.member_expiry;
-        broker.repeat(periods.member_scan, move |broker| {
-            broker.expire_members(expiry);
-        });
+        broker.repeat(BrokerConfig::sweep, Self::sweep_polls);
+        broker.repeat(|config| config.member_scan, Self::expire_members);
+        broker.repeat(|config| config.notify_period, Self::tell_untold);
+        broker.repeat(|config| config.register_period, Self::register);
         for delay in broker.schedule.delays() {
             broker.later(delay, Self::deliver_due);
         }
         broker
+    }
+
+    pub(crate) fn config(&self) -> Arc<BrokerConfig> {
+        self.around.config.get()
+    }
+
+    pub(crate) fn views(&self) -> &MemberViews {
+        &self.around.views
+    }
+
+    /// Finds a group's settings, or creates the group if that is allowed.
+    pub(crate) fn find_group(&self, group: &str) -> Option<Arc<SubscriptionGroupConfig>> {
+        let auto_create = self.config().auto_create_subscription_group;
+        self.groups.find(group, auto_create)
+    }
+
+    /// Creates a topic for messages that are given back or given up, if it is new.
+    pub(crate) fn send_back_topic(&self, topic: &str, queues: i32, order: bool) -> TopicConfig {
+        let config = TopicConfig {
+            order,
+            ..TopicConfig::new(queues, Permission::READ_WRITE)
+        };
+        let known = self.store.topic_or_create(topic, config);
+        self.store.set_order(topic, order);
+        known
+    }
+
+    /// Deletes a topic, its messages and all offsets on it.
+    pub(crate) fn delete_topic(&self, topic: &str) {
+        self.store.delete_topic(topic);
+        self.offsets.forget_topic(topic);
+    }
+
+    /// Registers with the name server, and hears which topics are ordered.
+    pub(crate) fn register(&self) {
+        if self.around.registers.load(Ordering::SeqCst) {
+            for topic in self.around.registry.ordered_topics() {
+                self.store.set_order(&topic, true);
+            }
+            self.around.registry.register(&self.registration());
+        }
+    }
+
+    /// Registers all topics anew, for a permission that changed.
+    pub(crate) fn register_anew(&self) {
+        if self.around.registers.load(Ordering::SeqCst) {
+            self.around.registry.register_anew(&self.registration());
+        }
+    }
+
+    fn registration(&self) -> Registration {
+        Registration {
+            name: Arc::clone(&self.name),
+            addr: self.addr.to_string(),
+            store: Arc::clone(&self.store),
+            config: Arc::clone(&self.around.config),
+        }
+    }
+
+    /// Sends a request to a client. `end` is called once, on some thread of this broker.
+    pub(crate) fn call_client(
+        &self,
+        connection: &Arc<Connection>,
+        mut request: RemotingCommand,
+        end: Call,
+    ) {
+        let opaque = self.around.notes.next_opaque();
+        request.opaque = opaque;
+        connection.call(request, end);
+        let connection = Arc::clone(connection);
+        self.later(self.config().call_client_timeout, move |_| {
+            connection.end_call(opaque, CallEnd::Timeout);
+        });
     }
 
     /// Some queue of so many, for requests that leave the choice to the broker.
@@ -108,18 +198,35 @@ impl Broker {
     /// Tells the members of groups that changed, unless the broker is going down: a broker that
     /// dies says nothing.
     pub(crate) fn notify(&self, changes: impl IntoIterator<Item = Change>) {
+        let config = self.config();
         for change in changes {
-            if self.stopping.load(Ordering::SeqCst) {
+            if self.stopping.load(Ordering::SeqCst) || !config.notify_consumer_ids_changed {
                 return;
             }
-            self.notes.send(&change);
+            if config.real_time_notify {
+                self.tell(&change);
+            } else {
+                let mut untold = self.untold.lock();
+                untold.insert(change.group.clone(), change);
+            }
+        }
+    }
+
+    fn tell(&self, change: &Change) {
+        self.around.notes.send(&self.name, &self.timer, change);
+    }
+
+    fn tell_untold(&self) {
+        let untold = std::mem::take(&mut *self.untold.lock());
+        for change in untold.values() {
+            self.tell(change);
         }
     }
 
     /// Keeps a pull until a message comes for it or its time is over.
     pub(crate) fn park(&self, topic: &str, queue_id: i32, pull: ParkedPull) {
         let from_offset = pull.from_offset;
-        let connection = Arc::clone(&pull.connection);
+        let connection = Arc::clone(pull.reply.connection());
         self.polls.park(topic, queue_id, pull);
         if connection.is_closed() {
             self.polls.forget(&connection);
@@ -154,6 +261,20 @@ impl Broker {
         let placed = self.put_now(message)?;
         let delay = self.schedule.add(level, placed.commit_log_offset);
         self.later(delay, Self::deliver_due);
+        Ok(placed)
+    }
+
+    /// Stores messages of one queue one after the other, with no other in between.
+    pub(crate) fn put_all(&self, messages: Vec<StoredMessage>) -> Result<Vec<Placed>, CodecError> {
+        let place = messages
+            .first()
+            .map(|message| (message.topic.clone(), message.queue_id));
+        let placed = self.store.put_all(messages)?;
+        if let Some((topic, queue_id)) = place {
+            for message in &placed {
+                self.wake(&topic, queue_id, Some(message.tags_code));
+            }
+        }
         Ok(placed)
     }
 
@@ -197,19 +318,19 @@ impl Broker {
     fn answer_pulls(&self, pulls: Vec<ParkedPull>) {
         for pull in pulls {
             let response = handler::resume_pull(self, &pull.request);
-            if !pull.request.is_oneway() {
-                pull.connection.send(response);
-            }
+            pull.reply.send(response);
         }
     }
 
-    fn expire_members(&self, expiry: Duration) {
-        let (changes, expired) = self.consumers.remove_expired(expiry);
+    /// The members' end is told to nobody: they are gone when their connections close.
+    fn expire_members(&self) {
+        let config = self.config();
+        let mut expired = self.consumers.remove_expired(config.member_expiry);
+        expired.append(&mut self.producers.remove_expired(config.producer_expiry));
         for connection in expired {
             log::debug!("{}: {connection:?} sent no heartbeat in time", self.name);
             connection.close();
         }
-        self.notify(changes);
     }
 
     fn later(&self, after: Duration, task: impl FnOnce(&Self) + Send + 'static) {
@@ -221,11 +342,14 @@ impl Broker {
         });
     }
 
-    fn repeat(&self, period: Duration, task: impl Fn(&Self) + Send + 'static) {
-        self.later(period, move |broker| {
-            task(broker);
-            broker.repeat(period, task);
-        });
+    fn repeat(
+        &self,
+        period: impl Fn(&BrokerConfig) -> Duration + Send + 'static,
+        task: impl Fn(&Self) + Send + 'static,
+    ) {
+        let this = Weak::clone(&self.this);
+        self.timer
+            .repeat(this, move |broker| period(&broker.config()), task);
     }
 }
 
@@ -234,16 +358,17 @@ impl Service for Broker {
         ServerName::Broker(&self.name)
     }
 
-    fn process(
-        &self,
-        connection: &Arc<Connection>,
-        request: RemotingCommand,
-    ) -> Option<RemotingCommand> {
-        handler::process(self, connection, request)
+    fn process(&self, request: RemotingCommand, reply: Reply) {
+        handler::process(self, request, reply);
+    }
+
+    fn idle_limit(&self) -> Duration {
+        self.config().server_idle
     }
 
     fn connection_closed(&self, connection: &Connection) {
         self.polls.forget(connection);
+        self.producers.connection_closed(connection);
         self.notify(self.consumers.connection_closed(connection));
     }
 

@@ -1,7 +1,7 @@
 use std::io;
 use std::time::Duration;
 
-use crate::broker::Periods;
+use crate::broker_config::{BrokerConfig, NamesrvConfig};
 use crate::cluster::Cluster;
 use crate::schedule::Schedule;
 
@@ -11,15 +11,14 @@ pub struct ClusterBuilder {
     pub(crate) brokers: usize,
     pub(crate) namesrv_port: u16,
     pub(crate) broker_port: u16,
-    pub(crate) auto_create_topic: bool,
-    pub(crate) notify_consumer_ids_changed: bool,
-    pub(crate) periods: Periods,
+    pub(crate) broker: BrokerConfig,
+    pub(crate) name_server: NamesrvConfig,
     pub(crate) delay_levels: Vec<Duration>,
     pub(crate) write_timeout: Duration,
 }
 
 /// Brokers are named by one letter each.
-const MAX_BROKERS: usize = 26;
+pub(crate) const MAX_BROKERS: usize = 26;
 
 const MAX_DELAY_LEVELS: usize = 1000;
 
@@ -32,13 +31,8 @@ impl Default for ClusterBuilder {
             brokers: 1,
             namesrv_port: 0,
             broker_port: 0,
-            auto_create_topic: true,
-            notify_consumer_ids_changed: true,
-            periods: Periods {
-                long_poll_sweep: Duration::from_secs(5),
-                member_expiry: Duration::from_secs(120),
-                member_scan: Duration::from_secs(10),
-            },
+            broker: BrokerConfig::default(),
+            name_server: NamesrvConfig::default(),
             delay_levels: Schedule::default_levels(),
             write_timeout: Duration::from_secs(3),
         }
@@ -71,7 +65,7 @@ impl ClusterBuilder {
     /// `autoCreateTopicEnable`.
     #[must_use]
     pub const fn auto_create_topic(mut self, enabled: bool) -> Self {
-        self.auto_create_topic = enabled;
+        self.broker.auto_create_topic = enabled;
         self
     }
 
@@ -79,7 +73,39 @@ impl ClusterBuilder {
     /// `notifyConsumerIdsChangedEnable`. See [`Cluster::set_notify_consumer_ids_changed`].
     #[must_use]
     pub const fn notify_consumer_ids_changed(mut self, enabled: bool) -> Self {
-        self.notify_consumer_ids_changed = enabled;
+        self.broker.notify_consumer_ids_changed = enabled;
+        self
+    }
+
+    /// Changes the brokers' settings, periods among them; all defaults are those of a real broker.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use rocketmq_embedded::Cluster;
+    ///
+    /// # fn main() -> std::io::Result<()> {
+    /// // A silent member is gone after a second, a lock can be taken over after two.
+    /// let cluster = Cluster::builder()
+    ///     .configure(|config| {
+    ///         config.member_expiry = Duration::from_secs(1);
+    ///         config.member_scan = Duration::from_millis(100);
+    ///         config.lock_max_live_time = Duration::from_secs(2);
+    ///     })
+    ///     .start()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn configure(mut self, change: impl FnOnce(&mut BrokerConfig)) -> Self {
+        change(&mut self.broker);
+        self
+    }
+
+    /// Changes the name server's settings.
+    #[must_use]
+    pub fn configure_name_server(mut self, change: impl FnOnce(&mut NamesrvConfig)) -> Self {
+        change(&mut self.name_server);
         self
     }
 
@@ -87,7 +113,7 @@ impl ClusterBuilder {
     /// fixed in Java's `PullRequestHoldService`.
     #[must_use]
     pub const fn long_poll_sweep(mut self, period: Duration) -> Self {
-        self.periods.long_poll_sweep = period;
+        self.broker.long_poll_sweep = period;
         self
     }
 
@@ -95,7 +121,7 @@ impl ClusterBuilder {
     /// closed. Default 120 s; Java `channelExpiredTimeout`.
     #[must_use]
     pub const fn member_expiry(mut self, time: Duration) -> Self {
-        self.periods.member_expiry = time;
+        self.broker.member_expiry = time;
         self
     }
 
@@ -103,7 +129,7 @@ impl ClusterBuilder {
     /// `ClientHousekeepingService`.
     #[must_use]
     pub const fn member_scan(mut self, period: Duration) -> Self {
-        self.periods.member_scan = period;
+        self.broker.member_scan = period;
         self
     }
 
@@ -131,7 +157,7 @@ impl ClusterBuilder {
     /// or a thread, such as [`io::ErrorKind::AddrInUse`], with the server's name in the text.
     pub fn start(self) -> io::Result<Cluster> {
         self.check()?;
-        Cluster::start(&self)
+        Cluster::start(self)
     }
 
     fn check(&self) -> io::Result<()> {
@@ -148,9 +174,9 @@ impl ClusterBuilder {
                 self.delay_levels.len()
             ));
         }
+        check_config(&self.broker)?;
         for (name, time) in [
-            ("long_poll_sweep", self.periods.long_poll_sweep),
-            ("member_scan", self.periods.member_scan),
+            ("broker_scan", self.name_server.broker_scan),
             ("write_timeout", self.write_timeout),
         ] {
             if time.is_zero() {
@@ -165,5 +191,16 @@ impl ClusterBuilder {
             ));
         }
         Ok(())
+    }
+}
+
+/// Refuses settings that cannot be.
+pub(crate) fn check_config(config: &BrokerConfig) -> io::Result<()> {
+    match config.periods().iter().find(|(_, time)| time.is_zero()) {
+        Some((name, _)) => {
+            let text = format!("{name} must not be zero");
+            Err(io::Error::new(io::ErrorKind::InvalidInput, text))
+        }
+        None => Ok(()),
     }
 }

@@ -1,7 +1,9 @@
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::io::{self, ErrorKind, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
@@ -17,7 +19,27 @@ pub(crate) struct Connection {
     writer: Mutex<BytesMut>,
     write_timeout: Duration,
     closed: AtomicBool,
+    opened: Instant,
+    /// Milliseconds from the opening to the last byte in either direction.
+    last_use: AtomicU64,
+    /// The client id of its heartbeats.
+    client_id: Mutex<Option<Arc<str>>>,
+    /// How many requests came on it, by code.
+    counts: Mutex<BTreeMap<i32, u64>>,
+    /// Requests to the client that wait for its answer, by opaque.
+    calls: Mutex<HashMap<i32, Call>>,
 }
+
+/// How a request to a client ended.
+#[derive(Debug)]
+pub(crate) enum CallEnd {
+    Answer(RemotingCommand),
+    Timeout,
+    Closed,
+}
+
+/// What is done when a request to a client has ended.
+pub(crate) type Call = Box<dyn FnOnce(CallEnd) + Send>;
 
 /// A write buffer that grew beyond this is not kept.
 const KEPT_BUFFER: usize = 512 * 1024;
@@ -33,6 +55,11 @@ impl Connection {
             writer: Mutex::default(),
             write_timeout,
             closed: AtomicBool::new(false),
+            opened: Instant::now(),
+            last_use: AtomicU64::new(0),
+            client_id: Mutex::default(),
+            counts: Mutex::default(),
+            calls: Mutex::default(),
         })
     }
 
@@ -60,6 +87,66 @@ impl Connection {
         let _ = self.stream.shutdown(Shutdown::Both);
     }
 
+    /// Notes that bytes went to or fro.
+    pub(crate) fn used(&self) {
+        let millis = self.opened.elapsed().as_millis() as u64;
+        self.last_use.store(millis, Ordering::Relaxed);
+    }
+
+    /// How long no byte went to or fro.
+    pub(crate) fn idle(&self) -> Duration {
+        let used = Duration::from_millis(self.last_use.load(Ordering::Relaxed));
+        self.opened.elapsed().saturating_sub(used)
+    }
+
+    pub(crate) fn client_id(&self) -> Option<Arc<str>> {
+        self.client_id.lock().clone()
+    }
+
+    /// Notes whose heartbeat came.
+    pub(crate) fn set_client_id(&self, client_id: &str) {
+        let mut known = self.client_id.lock();
+        if known.as_deref() != Some(client_id) {
+            *known = Some(client_id.into());
+        }
+    }
+
+    pub(crate) fn count_request(&self, code: i32) {
+        *self.counts.lock().entry(code).or_default() += 1;
+    }
+
+    pub(crate) fn request_counts(&self) -> BTreeMap<i32, u64> {
+        self.counts.lock().clone()
+    }
+
+    /// Sends a request to the client. `end` is called once: with the answer, when
+    /// [`Connection::end_call`] says so, or when the connection ends.
+    pub(crate) fn call(&self, request: RemotingCommand, end: Call) {
+        let opaque = request.opaque;
+        self.calls.lock().insert(opaque, end);
+        if !self.send(request) || self.is_closed() {
+            self.end_call(opaque, CallEnd::Closed);
+        }
+    }
+
+    /// Ends a request to the client, if it has not ended.
+    pub(crate) fn end_call(&self, opaque: i32, how: CallEnd) -> bool {
+        let call = self.calls.lock().remove(&opaque);
+        let waited = call.is_some();
+        if let Some(call) = call {
+            call(how);
+        }
+        waited
+    }
+
+    /// The connection has ended, and nothing will be answered any more.
+    pub(crate) fn end_calls(&self) {
+        let calls = std::mem::take(&mut *self.calls.lock());
+        for call in calls.into_values() {
+            call(CallEnd::Closed);
+        }
+    }
+
     /// Writes a command as a server does, and says whether the socket took it.
     ///
     /// A peer that does not read for the write timeout loses its connection, so that it holds a
@@ -82,6 +169,7 @@ impl Connection {
             return false;
         }
         let written = write_all_until(&self.stream, &buffer, deadline);
+        self.used();
         if buffer.capacity() > KEPT_BUFFER {
             *buffer = BytesMut::new();
         }

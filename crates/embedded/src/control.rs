@@ -3,20 +3,77 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
+use rocketmq_protocol::RemotingCommand;
 
-/// What happens to a request instead of being processed.
+use crate::request_log::ReceivedRequest;
+
+/// What happens to a request in place of being processed and answered.
+///
+/// The first ones act before the request is processed, so that it never is or is later; the others
+/// let it be processed and change its answer. Of notes that a broker sends to clients
+/// (NOTIFY_CONSUMER_IDS_CHANGED, 40) only [`Delay`](Self::Delay), [`Hold`](Self::Hold),
+/// [`Twice`](Self::Twice) and [`Close`](Self::Close) mean something; all others drop the note.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ControlAction {
     /// It is processed after this time. Other requests of the same connection are not held up.
     Delay(Duration),
+    /// It is processed when [`ControlHandle::release`] says so, or [`ControlHandle::lift`].
+    Hold,
+    /// It is processed twice, as if the client had sent it twice, and answered once.
+    Twice,
     /// It is never processed and never answered.
     Drop,
     /// The connection it came on is closed.
     Close,
     /// It is not processed but answered with this code and remark.
     Respond(i32, Option<String>),
+    /// It is not processed but answered with this command, under the request's own opaque.
+    Answer(RemotingCommand),
+    /// It is processed but not answered: the client cannot know that it took effect.
+    LoseAnswer,
+    /// It is processed at once and answered after this time.
+    DelayAnswer(Duration),
+    /// It is processed at once and answered when [`ControlHandle::release`] says so.
+    HoldAnswer,
+    /// It is processed; then its connection is closed without an answer.
+    CloseAfter,
+    /// It is processed but answered with this code and remark, whatever became of it.
+    RespondAfter(i32, Option<String>),
+    /// It is processed, and its answer changed; see [`ControlAction::edit_answer`].
+    EditAnswer(AnswerEdit),
 }
+
+impl ControlAction {
+    /// The request is processed, and its answer changed by this before it is sent.
+    pub fn edit_answer(edit: impl Fn(&mut RemotingCommand) + Send + Sync + 'static) -> Self {
+        Self::EditAnswer(AnswerEdit(Arc::new(edit)))
+    }
+}
+
+/// A change to answers; made by [`ControlAction::edit_answer`]. Equal to its clones only.
+#[derive(Clone)]
+pub struct AnswerEdit(Arc<dyn Fn(&mut RemotingCommand) + Send + Sync>);
+
+impl AnswerEdit {
+    pub(crate) fn apply(&self, answer: &mut RemotingCommand) {
+        (self.0)(answer);
+    }
+}
+
+impl fmt::Debug for AnswerEdit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("AnswerEdit")
+    }
+}
+
+impl PartialEq for AnswerEdit {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for AnswerEdit {}
 
 /// How many requests a control acts on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,11 +107,41 @@ pub struct ControlHandle {
 }
 
 impl ControlHandle {
-    /// Ends the control. Requests that it already acted on stay as they are.
+    /// Ends the control. What it holds is released; other requests that it already acted on stay
+    /// as they are.
+    ///
+    /// # Blocking
+    /// While what it holds is processed, in this thread.
     pub fn lift(&self) {
         if let Some(rule) = self.controls.state.lock().find(self.id) {
             rule.left = Some(0);
+            rule.lifted = true;
         }
+        self.release();
+    }
+
+    /// Lets the requests and answers go on that [`ControlAction::Hold`] and
+    /// [`ControlAction::HoldAnswer`] hold, in the order in which they came. Later ones are held
+    /// again.
+    ///
+    /// # Blocking
+    /// While they are processed, in this thread.
+    pub fn release(&self) {
+        let held = self
+            .controls
+            .state
+            .lock()
+            .find(self.id)
+            .map(|rule| std::mem::take(&mut rule.held));
+        for go_on in held.into_iter().flatten() {
+            go_on();
+        }
+    }
+
+    /// How many requests and answers are held at the moment.
+    pub fn held(&self) -> usize {
+        let mut state = self.controls.state.lock();
+        state.find(self.id).map_or(0, |rule| rule.held.len())
     }
 
     /// How many requests it has acted on.
@@ -96,25 +183,45 @@ impl fmt::Debug for ControlHandle {
 }
 
 /// All controls of a cluster, in the order in which they were set; the first that fits acts.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Controls {
     state: Mutex<State>,
     hit: Condvar,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct State {
     rules: Vec<Rule>,
+    /// Rules that may still act. Most requests come when there are none.
+    active: usize,
 }
 
-#[derive(Debug)]
 struct Rule {
     scope: ControlScope,
-    request_code: i32,
-    action: ControlAction,
+    /// `None` means every request.
+    request_code: Option<i32>,
+    choice: Choice,
     /// `None` means without end.
     left: Option<u32>,
     hits: u64,
+    held: Vec<Held>,
+    lifted: bool,
+}
+
+/// What goes on when it is released.
+pub(crate) type Held = Box<dyn FnOnce() + Send>;
+
+#[derive(Clone)]
+pub(crate) enum Choice {
+    Always(ControlAction),
+    Ask(Arc<dyn Fn(&ReceivedRequest) -> Option<ControlAction> + Send + Sync>),
+}
+
+/// An action and the control that ordered it.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Decision {
+    pub(crate) action: ControlAction,
+    pub(crate) id: u64,
 }
 
 impl State {
@@ -134,22 +241,25 @@ impl Controls {
     pub(crate) fn add(
         self: &Arc<Self>,
         scope: ControlScope,
-        request_code: i32,
-        action: ControlAction,
+        request_code: Option<i32>,
+        choice: Choice,
         times: ControlTimes,
     ) -> ControlHandle {
         let mut state = self.state.lock();
         let id = state.rules.len() as u64;
+        state.active += 1;
         state.rules.push(Rule {
             scope,
             request_code,
-            action,
+            choice,
             left: match times {
                 ControlTimes::Once => Some(1),
                 ControlTimes::Times(times) => Some(times),
                 ControlTimes::UntilLifted => None,
             },
             hits: 0,
+            held: Vec::new(),
+            lifted: false,
         });
         ControlHandle {
             controls: Arc::clone(self),
@@ -157,28 +267,92 @@ impl Controls {
         }
     }
 
-    /// What to do with a request, if anything special.
+    /// What to do with a request, if anything special. A control's own function is called without
+    /// a lock, and only for requests that its scope and code let through.
     pub(crate) fn decide(
         &self,
         server: ServerName<'_>,
         request_code: i32,
-    ) -> Option<ControlAction> {
+        describe: impl Fn() -> ReceivedRequest,
+    ) -> Option<Decision> {
+        let candidates: Vec<(u64, Choice)> = {
+            let state = self.state.lock();
+            if state.active == 0 {
+                return None;
+            }
+            let rules = state.rules.iter().enumerate();
+            rules
+                .filter(|(_, rule)| rule.may_act(server, request_code))
+                .map(|(id, rule)| (id as u64, rule.choice.clone()))
+                .collect()
+        };
+        candidates.into_iter().find_map(|(id, choice)| {
+            let action = match choice {
+                Choice::Always(action) => action,
+                Choice::Ask(decide) => decide(&describe())?,
+            };
+            self.charge(id).then_some(Decision { action, id })
+        })
+    }
+
+    /// Counts a hit, unless the control was used up meanwhile.
+    fn charge(&self, id: u64) -> bool {
         let mut state = self.state.lock();
-        let rule = state.rules.iter_mut().find(|rule| {
-            rule.request_code == request_code && rule.left != Some(0) && rule.scope.holds(server)
-        })?;
+        let Some(rule) = state.find(id).filter(|rule| rule.left != Some(0)) else {
+            return false;
+        };
         if let Some(left) = &mut rule.left {
             *left -= 1;
         }
         rule.hits += 1;
-        let action = rule.action.clone();
         self.hit.notify_all();
-        Some(action)
+        state.active = state.rules.iter().filter(|r| r.left != Some(0)).count();
+        true
+    }
+
+    /// Keeps what goes on when the control is released; at once if it was lifted meanwhile.
+    pub(crate) fn hold(&self, id: u64, go_on: Held) {
+        let mut state = self.state.lock();
+        match state.find(id) {
+            Some(rule) if !rule.lifted => rule.held.push(go_on),
+            _ => {
+                drop(state);
+                go_on();
+            }
+        }
+    }
+
+    /// Forgets what is held: its servers are gone.
+    pub(crate) fn forget_held(&self) {
+        let held: Vec<Held> = {
+            let mut state = self.state.lock();
+            let rules = state.rules.iter_mut();
+            rules
+                .flat_map(|rule| std::mem::take(&mut rule.held))
+                .collect()
+        };
+        drop(held);
+    }
+}
+
+impl Rule {
+    fn may_act(&self, server: ServerName<'_>, request_code: i32) -> bool {
+        self.left != Some(0)
+            && self.request_code.is_none_or(|code| code == request_code)
+            && self.scope.holds(server)
+    }
+}
+
+impl fmt::Debug for Controls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Controls")
+            .field("active", &self.state.lock().active)
+            .finish_non_exhaustive()
     }
 }
 
 impl ControlScope {
-    fn holds(&self, server: ServerName<'_>) -> bool {
+    pub(crate) fn holds(&self, server: ServerName<'_>) -> bool {
         match self {
             Self::Cluster => true,
             Self::NameServer => server == ServerName::NameServer,
@@ -191,33 +365,92 @@ impl ControlScope {
 mod tests {
     use super::*;
 
+    fn request() -> ReceivedRequest {
+        ReceivedRequest {
+            server: "broker-a".into(),
+            connection_id: 7,
+            peer: ([127, 0, 0, 1], 1).into(),
+            client_id: None,
+            command: RemotingCommand::request_without_header(10),
+        }
+    }
+
     #[test]
     fn a_control_acts_so_often_and_only_in_its_scope() {
         let controls = Arc::new(Controls::default());
         let a = ServerName::Broker("broker-a");
+        let decide = |server, code| controls.decide(server, code, request).map(|d| d.action);
         let twice = controls.add(
             ControlScope::Broker("broker-a".to_owned()),
-            10,
-            ControlAction::Drop,
+            Some(10),
+            Choice::Always(ControlAction::Drop),
             ControlTimes::Times(2),
         );
         let rest = controls.add(
             ControlScope::Cluster,
-            10,
-            ControlAction::Close,
+            Some(10),
+            Choice::Always(ControlAction::Close),
             ControlTimes::UntilLifted,
         );
-        assert_eq!(controls.decide(a, 11), None);
+        assert_eq!(decide(a, 11), None);
         assert_eq!(
-            controls.decide(ServerName::NameServer, 10),
+            decide(ServerName::NameServer, 10),
             Some(ControlAction::Close)
         );
-        assert_eq!(controls.decide(a, 10), Some(ControlAction::Drop));
-        assert_eq!(controls.decide(a, 10), Some(ControlAction::Drop));
-        assert_eq!(controls.decide(a, 10), Some(ControlAction::Close));
+        assert_eq!(decide(a, 10), Some(ControlAction::Drop));
+        assert_eq!(decide(a, 10), Some(ControlAction::Drop));
+        assert_eq!(decide(a, 10), Some(ControlAction::Close));
         assert_eq!((twice.hits(), rest.hits()), (2, 2));
         rest.lift();
-        assert_eq!(controls.decide(a, 10), None);
+        assert_eq!(decide(a, 10), None);
         assert!(!twice.wait_for_hits(3, Duration::from_millis(1)));
+    }
+
+    #[test]
+    fn a_function_that_passes_a_request_over_leaves_it_to_the_next_control() {
+        let controls = Arc::new(Controls::default());
+        let picky = controls.add(
+            ControlScope::Cluster,
+            None,
+            Choice::Ask(Arc::new(|request| {
+                (request.connection_id == 8).then_some(ControlAction::Drop)
+            })),
+            ControlTimes::Once,
+        );
+        let next = controls.add(
+            ControlScope::Cluster,
+            Some(10),
+            Choice::Always(ControlAction::Twice),
+            ControlTimes::Once,
+        );
+        let decision = controls.decide(ServerName::NameServer, 10, request);
+        assert_eq!(decision.map(|d| d.action), Some(ControlAction::Twice));
+        assert_eq!((picky.hits(), next.hits()), (0, 1));
+        assert_eq!(controls.decide(ServerName::NameServer, 10, request), None);
+    }
+
+    #[test]
+    fn what_is_held_goes_on_when_released_and_at_once_after_the_lift() {
+        let controls = Arc::new(Controls::default());
+        let handle = controls.add(
+            ControlScope::Cluster,
+            Some(10),
+            Choice::Always(ControlAction::Hold),
+            ControlTimes::UntilLifted,
+        );
+        let went = Arc::new(Mutex::new(Vec::new()));
+        let hold = |number| {
+            let went = Arc::clone(&went);
+            controls.hold(0, Box::new(move || went.lock().push(number)));
+        };
+        hold(1);
+        hold(2);
+        assert_eq!((handle.held(), went.lock().len()), (2, 0));
+        handle.release();
+        assert_eq!(*went.lock(), [1, 2]);
+        hold(3);
+        handle.lift();
+        hold(4);
+        assert_eq!((handle.held(), &went.lock()[..]), (0, &[1, 2, 3, 4][..]));
     }
 }

@@ -24,23 +24,39 @@
 //! Faults are scripted with [`Cluster::control`]; every request of every client passes there.
 
 mod broker;
+mod broker_config;
 mod cluster;
 mod cluster_builder;
+mod cluster_content;
+mod cluster_watch;
 mod connection;
 mod consumer_manager;
 mod control;
 mod handler;
 mod long_polling;
+mod member_views;
 mod name_server;
+mod node;
 mod notes;
 mod offset_table;
+mod producer_manager;
+mod rebalance_lock_manager;
+mod registry;
+mod reply;
+mod request_log;
 mod schedule;
 mod server;
 mod store;
+mod subscription_group_manager;
 mod timer;
 mod topic_config;
 
+pub use broker_config::{BrokerConfig, NamesrvConfig};
 pub use cluster::Cluster;
 pub use cluster_builder::ClusterBuilder;
-pub use control::{ControlAction, ControlHandle, ControlScope, ControlTimes};
-pub use rocketmq_protocol::{MessageExt, MessageQueue};
+pub use cluster_watch::ConnectionInfo;
+pub use control::{AnswerEdit, ControlAction, ControlHandle, ControlScope, ControlTimes};
+pub use member_views::MemberListQuery;
+pub use request_log::ReceivedRequest;
+pub use rocketmq_protocol::body::{SubscriptionGroupConfig, TopicConfig};
+pub use rocketmq_protocol::{Message, MessageExt, MessageQueue, RemotingCommand};

@@ -6,6 +6,7 @@ use parking_lot::Mutex;
 use rocketmq_protocol::{RemotingCommand, SubscriptionData};
 
 use crate::connection::Connection;
+use crate::reply::Reply;
 use crate::store::matches_tags_code;
 
 /// Pulls that wait for a message (Java `PullRequestHoldService`).
@@ -16,7 +17,7 @@ pub(crate) struct LongPolling {
 
 #[derive(Debug)]
 pub(crate) struct ParkedPull {
-    pub(crate) connection: Arc<Connection>,
+    pub(crate) reply: Reply,
     pub(crate) request: RemotingCommand,
     pub(crate) subscription: Arc<SubscriptionData>,
     pub(crate) from_offset: i64,
@@ -74,7 +75,7 @@ impl LongPolling {
     pub(crate) fn forget(&self, connection: &Connection) {
         let mut parked = self.parked.lock();
         for pulls in parked.values_mut() {
-            pulls.retain(|pull| pull.connection.id() != connection.id());
+            pulls.retain(|pull| pull.reply.connection().id() != connection.id());
         }
         parked.retain(|_, pulls| !pulls.is_empty());
     }

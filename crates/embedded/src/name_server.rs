@@ -1,102 +1,107 @@
-use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
-use parking_lot::Mutex;
-use rocketmq_protocol::body::{
-    BrokerData, ClusterInfo, JsonBody, MASTER_ID, QueueData, TopicRouteData,
+use rocketmq_protocol::body::{JsonBody, KVTable, TopicList};
+use rocketmq_protocol::header::{
+    DeleteKVConfigRequestHeader, DeleteTopicFromNamesrvRequestHeader, GetKVConfigRequestHeader,
+    GetKVConfigResponseHeader, GetKVListByNamespaceRequestHeader, GetRouteInfoRequestHeader,
+    GetTopicsByClusterRequestHeader, PutKVConfigRequestHeader, WritePermOfBrokerRequestHeader,
 };
-use rocketmq_protocol::header::GetRouteInfoRequestHeader;
 use rocketmq_protocol::{CodecError, RemotingCommand, request_code, response_code};
 
 use crate::broker::CLUSTER_NAME;
 use crate::connection::Connection;
 use crate::control::ServerName;
+use crate::registry::Registry;
+use crate::reply::Reply;
 use crate::server::Service;
-use crate::store::Store;
-
-/// Which brokers are up. A real name server hears of a new topic some moments after its broker
-/// created it; here the brokers' own tables are read, so it is known at once.
-#[derive(Debug, Default)]
-pub(crate) struct Registry {
-    brokers: Mutex<BTreeMap<String, Registered>>,
-}
-
-#[derive(Debug)]
-struct Registered {
-    addr: String,
-    store: Arc<Store>,
-}
-
-impl Registry {
-    pub(crate) fn register(&self, name: &str, addr: String, store: Arc<Store>) {
-        let broker = Registered { addr, store };
-        self.brokers.lock().insert(name.to_owned(), broker);
-    }
-
-    pub(crate) fn unregister(&self, name: &str) {
-        self.brokers.lock().remove(name);
-    }
-
-    fn route(&self, topic: &str) -> Option<TopicRouteData> {
-        let mut route = TopicRouteData::default();
-        for (name, broker) in self.brokers.lock().iter() {
-            let Some(config) = broker.store.topic(topic) else {
-                continue;
-            };
-            route.queue_datas.push(QueueData {
-                broker_name: name.clone(),
-                perm: config.perm.0,
-                read_queue_nums: config.read_queue_nums,
-                topic_sys_flag: config.topic_sys_flag,
-                write_queue_nums: config.write_queue_nums,
-            });
-            route.broker_datas.push(broker.data(name));
-        }
-        (!route.queue_datas.is_empty()).then_some(route)
-    }
-
-    fn cluster_info(&self) -> ClusterInfo {
-        let brokers = self.brokers.lock();
-        let names = brokers.keys().cloned().collect();
-        ClusterInfo {
-            broker_addr_table: brokers
-                .iter()
-                .map(|(name, broker)| (name.clone(), broker.data(name)))
-                .collect(),
-            cluster_addr_table: BTreeMap::from([(CLUSTER_NAME.to_owned(), names)]),
-        }
-    }
-}
-
-impl Registered {
-    fn data(&self, name: &str) -> BrokerData {
-        BrokerData {
-            broker_addrs: BTreeMap::from([(MASTER_ID, self.addr.clone())]),
-            broker_name: name.to_owned(),
-            cluster: CLUSTER_NAME.to_owned(),
-            ..BrokerData::default()
-        }
-    }
-}
+use crate::timer::Timer;
 
 /// The name server (Java `ClientRequestProcessor` and the part of `DefaultRequestProcessor` that
-/// clients need).
+/// clients and the admin tool need).
 #[derive(Debug)]
 pub(crate) struct NameServer {
-    pub(crate) registry: Arc<Registry>,
+    registry: Arc<Registry>,
 }
 
 /// Requests of this version or newer get strict JSON (Java `V4_9_4`).
 const STRICT_JSON_VERSION: i32 = 401;
 
+/// Fixed in Java's `NettyServerConfig` of a name server.
+const IDLE_LIMIT: Duration = Duration::from_secs(120);
+
+type Answer = Result<RemotingCommand, CodecError>;
+
 impl NameServer {
-    fn route(&self, request: &RemotingCommand) -> Result<RemotingCommand, CodecError> {
+    pub(crate) fn new(registry: Arc<Registry>, timer: &Arc<Timer>) -> Arc<Self> {
+        registry.start();
+        let server = Arc::new(Self { registry });
+        timer.repeat(
+            Arc::downgrade(&server),
+            |server| server.registry.scan_period(),
+            |server| server.registry.expire(),
+        );
+        server
+    }
+
+    fn answer(&self, request: &RemotingCommand) -> Answer {
+        match request.code {
+            request_code::GET_ROUTEINFO_BY_TOPIC => self.route(request),
+            request_code::GET_BROKER_CLUSTER_INFO => {
+                let body = self.registry.cluster_info().to_json()?;
+                Ok(success(request).with_body(with_bare_broker_ids(body)))
+            }
+            request_code::GET_ALL_TOPIC_LIST_FROM_NAMESERVER => self.topics(request),
+            request_code::GET_TOPICS_BY_CLUSTER => {
+                let header: GetTopicsByClusterRequestHeader = request.decode_header()?;
+                if header.cluster == CLUSTER_NAME {
+                    return self.topics(request);
+                }
+                let body = TopicList::default().to_json()?;
+                Ok(success(request).with_body(body))
+            }
+            request_code::DELETE_TOPIC_IN_NAMESRV => {
+                let header: DeleteTopicFromNamesrvRequestHeader = request.decode_header()?;
+                let cluster = header.cluster_name.unwrap_or_default();
+                if cluster.is_empty() || cluster == CLUSTER_NAME {
+                    self.registry.delete_topic(&header.topic);
+                }
+                Ok(success(request))
+            }
+            request_code::WIPE_WRITE_PERM_OF_BROKER => {
+                self.set_write_permission(request, false, "wipeTopicCount")
+            }
+            request_code::ADD_WRITE_PERM_OF_BROKER => {
+                self.set_write_permission(request, true, "addTopicCount")
+            }
+            request_code::PUT_KV_CONFIG => {
+                let header: PutKVConfigRequestHeader = request.decode_header()?;
+                let PutKVConfigRequestHeader {
+                    namespace,
+                    key,
+                    value,
+                } = header;
+                self.registry.put_value(namespace, key, value);
+                Ok(success(request))
+            }
+            request_code::GET_KV_CONFIG => self.value(request),
+            request_code::DELETE_KV_CONFIG => {
+                let header: DeleteKVConfigRequestHeader = request.decode_header()?;
+                self.registry.delete_value(&header.namespace, &header.key);
+                Ok(success(request))
+            }
+            request_code::GET_KVLIST_BY_NAMESPACE => self.values(request),
+            _ => Ok(not_supported(request)),
+        }
+    }
+
+    fn route(&self, request: &RemotingCommand) -> Answer {
         let header: GetRouteInfoRequestHeader = request.decode_header()?;
         let Some(route) = self.registry.route(&header.topic) else {
-            let remark = format!(
+            let remark = see_faq(format!(
                 "No topic route info in name server for the topic: {}",
                 header.topic
-            );
+            ));
             let code = response_code::TOPIC_NOT_EXIST;
             return Ok(RemotingCommand::response(request, code, Some(remark)));
         };
@@ -109,9 +114,48 @@ impl NameServer {
         Ok(success(request).with_body(body))
     }
 
-    fn cluster_info(&self, request: &RemotingCommand) -> Result<RemotingCommand, CodecError> {
-        let body = self.registry.cluster_info().to_json()?;
-        Ok(success(request).with_body(with_bare_broker_ids(body)))
+    fn topics(&self, request: &RemotingCommand) -> Answer {
+        let list = TopicList {
+            broker_addr: None,
+            topic_list: self.registry.topics(),
+        };
+        Ok(success(request).with_body(list.to_json()?))
+    }
+
+    fn set_write_permission(
+        &self,
+        request: &RemotingCommand,
+        writeable: bool,
+        field: &'static str,
+    ) -> Answer {
+        let header: WritePermOfBrokerRequestHeader = request.decode_header()?;
+        let count = self
+            .registry
+            .set_write_permission(&header.broker_name, writeable);
+        let mut response = success(request);
+        response.ext_fields.set(field, count.to_string());
+        Ok(response)
+    }
+
+    fn value(&self, request: &RemotingCommand) -> Answer {
+        let GetKVConfigRequestHeader { namespace, key } = request.decode_header()?;
+        if let Some(value) = self.registry.value(&namespace, &key) {
+            let header = GetKVConfigResponseHeader { value: Some(value) };
+            return Ok(success(request).with_header(&header));
+        }
+        let remark = format!("No config item, Namespace: {namespace} Key: {key}");
+        let code = response_code::QUERY_NOT_FOUND;
+        Ok(RemotingCommand::response(request, code, Some(remark)))
+    }
+
+    fn values(&self, request: &RemotingCommand) -> Answer {
+        let header: GetKVListByNamespaceRequestHeader = request.decode_header()?;
+        if let Some(table) = self.registry.values(&header.namespace) {
+            return Ok(success(request).with_body(KVTable { table }.to_json()?));
+        }
+        let remark = format!("No config item, Namespace: {}", header.namespace);
+        let code = response_code::QUERY_NOT_FOUND;
+        Ok(RemotingCommand::response(request, code, Some(remark)))
     }
 }
 
@@ -120,18 +164,26 @@ impl Service for NameServer {
         ServerName::NameServer
     }
 
-    fn process(&self, _: &Arc<Connection>, request: RemotingCommand) -> Option<RemotingCommand> {
-        let response = match request.code {
-            request_code::GET_ROUTEINFO_BY_TOPIC => self.route(&request),
-            request_code::GET_BROKER_CLUSTER_INFO => self.cluster_info(&request),
-            _ => Ok(not_supported(&request)),
-        };
-        Some(response.unwrap_or_else(|error| refused(&request, &error)))
+    fn process(&self, request: RemotingCommand, reply: Reply) {
+        let answer = self.answer(&request);
+        reply.send(answer.unwrap_or_else(|error| refused(&request, &error)));
+    }
+
+    fn idle_limit(&self) -> Duration {
+        IDLE_LIMIT
     }
 
     fn connection_closed(&self, _: &Connection) {}
 
     fn stopping(&self) {}
+}
+
+/// What Java's servers put behind some remarks (Java `FAQUrl#suggestTodo`).
+pub(crate) fn see_faq(remark: impl Into<String>) -> String {
+    let mut remark = remark.into();
+    remark
+        .push_str("\nSee https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details.");
+    remark
 }
 
 pub(crate) fn success(request: &RemotingCommand) -> RemotingCommand {

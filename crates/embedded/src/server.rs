@@ -10,8 +10,10 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use rocketmq_protocol::{FrameDecoder, RemotingCommand};
 
-use crate::connection::Connection;
-use crate::control::{ControlAction, Controls, ServerName};
+use crate::connection::{CallEnd, Connection};
+use crate::control::{ControlAction, Controls, Decision, ServerName};
+use crate::reply::{AnswerChange, Reply};
+use crate::request_log::{NAMESRV, ReceivedRequest, RequestLog};
 use crate::timer::Timer;
 
 /// What a server does with requests.
@@ -19,12 +21,11 @@ pub(crate) trait Service: Send + Sync + 'static {
     /// The name under which controls and threads know it.
     fn name(&self) -> ServerName<'_>;
 
-    /// Processes a request. `None` means that no answer is due, or that it comes later.
-    fn process(
-        &self,
-        connection: &Arc<Connection>,
-        request: RemotingCommand,
-    ) -> Option<RemotingCommand>;
+    /// Processes a request; now or later the answer is given to `reply`.
+    fn process(&self, request: RemotingCommand, reply: Reply);
+
+    /// How long a connection may be idle; looked at when one begins.
+    fn idle_limit(&self) -> Duration;
 
     /// A connection has ended; called once for each, after [`Connection::is_closed`] became true.
     fn connection_closed(&self, connection: &Connection);
@@ -42,9 +43,9 @@ pub(crate) struct Server {
 }
 
 struct Shared {
-    label: String,
+    label: Arc<str>,
     service: Arc<dyn Service>,
-    controls: Arc<Controls>,
+    watch: Watch,
     timer: Arc<Timer>,
     write_timeout: Duration,
     stopping: AtomicBool,
@@ -59,29 +60,39 @@ struct Connections {
     finished: Vec<JoinHandle<()>>,
 }
 
+/// What looks at every request of a cluster.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Watch {
+    pub(crate) controls: Arc<Controls>,
+    pub(crate) log: Arc<RequestLog>,
+}
+
 /// After an accept that failed, for instance because the process has no file handle left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
 
 const READ_BUFFER: usize = 64 * 1024;
+
+/// A read timeout is at least this long, lest rounding makes it none.
+const SHORTEST_READ: Duration = Duration::from_millis(1);
 
 impl Server {
     /// Serves on a listening socket until [`Server::shutdown`].
     pub(crate) fn start(
         listener: TcpListener,
         service: Arc<dyn Service>,
-        controls: Arc<Controls>,
+        watch: Watch,
         timer: Arc<Timer>,
         write_timeout: Duration,
     ) -> io::Result<Self> {
         let addr = listener.local_addr()?;
-        let label = match service.name() {
-            ServerName::NameServer => "namesrv".to_owned(),
-            ServerName::Broker(name) => name.to_owned(),
+        let label: Arc<str> = match service.name() {
+            ServerName::NameServer => NAMESRV.into(),
+            ServerName::Broker(name) => name.into(),
         };
         let shared = Arc::new(Shared {
             label,
             service,
-            controls,
+            watch,
             timer,
             write_timeout,
             stopping: AtomicBool::new(false),
@@ -107,8 +118,10 @@ impl Server {
         Ok(server)
     }
 
-    pub(crate) fn connection_count(&self) -> usize {
-        self.shared.connections.lock().open.len()
+    pub(crate) fn connections(&self) -> Vec<Arc<Connection>> {
+        let connections = self.shared.connections.lock();
+        let open = connections.open.values();
+        open.map(|(connection, _)| Arc::clone(connection)).collect()
     }
 
     /// Closes the listener and all connections and joins all threads.
@@ -125,12 +138,7 @@ impl Server {
             let _ = TcpStream::connect_timeout(&self.addr, Duration::from_secs(1));
             join(acceptor);
         }
-        let open: Vec<_> = {
-            let connections = shared.connections.lock();
-            let open = connections.open.values();
-            open.map(|(connection, _)| Arc::clone(connection)).collect()
-        };
-        for connection in open {
+        for connection in self.connections() {
             connection.close();
         }
         shared.timer.stop();
@@ -196,6 +204,8 @@ impl Shared {
             .name(format!("embedded-{}-conn", self.label))
             .spawn(move || shared.serve(&mine))?;
         connections.open.insert(id, (connection, thread));
+        drop(connections);
+        self.watch.log.event();
         Ok(())
     }
 
@@ -204,23 +214,41 @@ impl Shared {
             log::debug!("{}: {connection:?}: {error}", self.label);
         }
         connection.close();
+        connection.end_calls();
         self.service.connection_closed(connection);
         let mut connections = self.connections.lock();
         if let Some((_, thread)) = connections.open.remove(&connection.id()) {
             connections.finished.push(thread);
         }
+        drop(connections);
+        self.watch.log.event();
     }
 
     fn read(self: &Arc<Self>, connection: &Arc<Connection>) -> io::Result<()> {
         let mut decoder = FrameDecoder::default();
         let mut buffer = vec![0; READ_BUFFER];
+        let idle_limit = self.service.idle_limit();
+        connection.stream().set_read_timeout(Some(idle_limit))?;
         while !connection.is_closed() {
             let count = match connection.stream().read(&mut buffer) {
                 Ok(0) => return Ok(()),
                 Ok(count) => count,
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error)
+                    if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) =>
+                {
+                    // Bytes that were written count as well.
+                    let left = idle_limit.saturating_sub(connection.idle());
+                    if left.is_zero() {
+                        return Err(error);
+                    }
+                    let left = left.max(SHORTEST_READ);
+                    connection.stream().set_read_timeout(Some(left))?;
+                    continue;
+                }
                 Err(error) => return Err(error),
             };
+            connection.used();
             decoder.extend(buffer.get(..count).unwrap_or_default());
             while let Some(request) = decoder.next_command().map_err(io::Error::other)? {
                 if connection.is_closed() {
@@ -235,33 +263,88 @@ impl Shared {
     /// Every request passes here.
     fn dispatch(self: &Arc<Self>, connection: &Arc<Connection>, request: RemotingCommand) {
         if request.is_response() {
-            log::debug!("{}: answer to nothing from {connection:?}", self.label);
+            if !connection.end_call(request.opaque, CallEnd::Answer(request)) {
+                log::debug!("{}: answer to nothing from {connection:?}", self.label);
+            }
             return;
         }
-        let name = self.service.name();
-        match self.controls.decide(name, request.code) {
-            None => self.process(connection, request),
-            Some(ControlAction::Delay(time)) => {
-                let shared = Arc::clone(self);
-                let connection = Arc::clone(connection);
-                self.timer
-                    .schedule(time, move || shared.process(&connection, request));
-            }
-            Some(ControlAction::Drop) => {}
-            Some(ControlAction::Close) => connection.close(),
-            Some(ControlAction::Respond(code, remark)) => {
-                if !request.is_oneway() {
-                    connection.send(RemotingCommand::response(&request, code, remark));
-                }
-            }
+        let code = request.code;
+        connection.count_request(code);
+        let describe = || ReceivedRequest {
+            server: Arc::clone(&self.label),
+            connection_id: connection.id(),
+            peer: connection.peer(),
+            client_id: connection.client_id(),
+            command: request.clone(),
+        };
+        let Watch { controls, log } = &self.watch;
+        let decision = controls.decide(self.service.name(), code, describe);
+        let recorded = log.records().then(describe);
+        match decision {
+            None => self.process(connection, request, None),
+            Some(decision) => self.act(connection, request, decision),
         }
+        log.handled(&self.label, code, recorded);
     }
 
-    fn process(&self, connection: &Arc<Connection>, request: RemotingCommand) {
-        let oneway = request.is_oneway();
-        let response = self.service.process(connection, request);
-        if let Some(response) = response.filter(|_| !oneway) {
-            connection.send(response);
+    /// Does with a request what a control wants.
+    fn act(
+        self: &Arc<Self>,
+        connection: &Arc<Connection>,
+        request: RemotingCommand,
+        Decision { action, id }: Decision,
+    ) {
+        let go_on = |request| {
+            let shared = Arc::clone(self);
+            let connection = Arc::clone(connection);
+            move || shared.process(&connection, request, None)
+        };
+        let refuse = |response: RemotingCommand| {
+            if !request.is_oneway() {
+                connection.send(response);
+            }
+        };
+        let change = match action {
+            ControlAction::Delay(time) => return self.timer.schedule(time, go_on(request)),
+            ControlAction::Hold => {
+                let held = Box::new(go_on(request));
+                return self.watch.controls.hold(id, held);
+            }
+            ControlAction::Twice => {
+                self.process(connection, request.clone(), None);
+                AnswerChange::Lose
+            }
+            ControlAction::Drop => return,
+            ControlAction::Close => return connection.close(),
+            ControlAction::Respond(code, remark) => {
+                return refuse(RemotingCommand::response(&request, code, remark));
+            }
+            ControlAction::Answer(answer) => {
+                let mut response = RemotingCommand::response(&request, answer.code, answer.remark);
+                response.ext_fields = answer.ext_fields;
+                response.body = answer.body;
+                return refuse(response);
+            }
+            ControlAction::LoseAnswer => AnswerChange::Lose,
+            ControlAction::DelayAnswer(time) => AnswerChange::Delay(Arc::clone(&self.timer), time),
+            ControlAction::HoldAnswer => AnswerChange::Hold(Arc::clone(&self.watch.controls), id),
+            ControlAction::CloseAfter => AnswerChange::Close,
+            ControlAction::RespondAfter(code, remark) => AnswerChange::Replace(code, remark),
+            ControlAction::EditAnswer(edit) => AnswerChange::Edit(edit),
+        };
+        self.process(connection, request, Some(change));
+    }
+
+    fn process(
+        &self,
+        connection: &Arc<Connection>,
+        request: RemotingCommand,
+        change: Option<AnswerChange>,
+    ) {
+        // What was held or put off may come after the end.
+        if !self.stopping.load(Ordering::SeqCst) {
+            let reply = Reply::new(Arc::clone(connection), request.is_oneway(), change);
+            self.service.process(request, reply);
         }
     }
 }

@@ -1,16 +1,17 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::{Bytes, BytesMut};
 use parking_lot::Mutex;
-use rocketmq_protocol::body::Permission;
+use rocketmq_protocol::body::{DataVersion, Permission};
 use rocketmq_protocol::{
     CodecError, MessageExt, OffsetMessageId, StoredMessage, SubscriptionData, decode_properties,
     java_string_hash, mix_all, property,
 };
 
+use crate::registry::Registry;
 use crate::topic_config::TopicConfig;
 
 /// A broker's topics and messages. It outlives the broker, as a disk does.
@@ -18,13 +19,17 @@ use crate::topic_config::TopicConfig;
 pub(crate) struct Store {
     broker_name: Arc<str>,
     host: SocketAddr,
+    /// Hears of topics that are new or changed.
+    registry: Weak<Registry>,
     state: Mutex<State>,
 }
 
 #[derive(Debug, Default)]
 struct State {
     topics: BTreeMap<Arc<str>, Topic>,
-    /// Where each message lies, in the order of their offsets in the log.
+    /// Counts changes of topics.
+    version: DataVersion,
+    /// Every message, in the order of their offsets in the log. A deleted topic's stay.
     log: Vec<LogEntry>,
     log_end: i64,
 }
@@ -32,15 +37,20 @@ struct State {
 #[derive(Debug)]
 struct Topic {
     config: TopicConfig,
-    queues: BTreeMap<i32, Vec<QueueEntry>>,
+    queues: BTreeMap<i32, Queue>,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    /// The offset of the first entry.
+    min_offset: i64,
+    entries: Vec<QueueEntry>,
 }
 
 #[derive(Debug)]
 struct LogEntry {
     commit_log_offset: i64,
-    topic: Arc<str>,
-    queue_id: i32,
-    queue_index: usize,
+    bytes: Bytes,
 }
 
 #[derive(Debug)]
@@ -68,6 +78,7 @@ pub(crate) enum GetStatus {
     OffsetTooSmall,
     OffsetOverflowOne,
     OffsetOverflowBadly,
+    OffsetReset,
 }
 
 impl GetStatus {
@@ -80,6 +91,7 @@ impl GetStatus {
             Self::OffsetTooSmall => "OFFSET_TOO_SMALL",
             Self::OffsetOverflowOne => "OFFSET_OVERFLOW_ONE",
             Self::OffsetOverflowBadly => "OFFSET_OVERFLOW_BADLY",
+            Self::OffsetReset => "OFFSET_RESET",
         }
     }
 }
@@ -108,19 +120,24 @@ const MAX_MESSAGES: usize = 32;
 const MAX_BYTES: usize = 262_144;
 /// Java `maxFilterMessageSize` in entries: how far one pull walks past what its filter refuses.
 const MAX_SCANNED: usize = 800;
-/// What a broker without disk says its queues begin at.
-const MIN_OFFSET: i64 = 0;
-
 impl Store {
-    pub(crate) fn new(broker_name: Arc<str>, host: SocketAddr, auto_create_topic: bool) -> Self {
+    /// A store without messages. With a number of queues there is a template topic from which sends
+    /// create others.
+    pub(crate) fn new(
+        broker_name: Arc<str>,
+        host: SocketAddr,
+        template_queues: Option<i32>,
+        registry: Weak<Registry>,
+    ) -> Self {
         let store = Self {
             broker_name,
             host,
+            registry,
             state: Mutex::default(),
         };
-        if auto_create_topic {
-            let queues = TopicConfig::new(8, Permission(7));
-            store.set_topic(mix_all::AUTO_CREATE_TOPIC_KEY_TOPIC, queues);
+        if let Some(queues) = template_queues {
+            let config = TopicConfig::new(queues, Permission(7));
+            store.set_topic(mix_all::AUTO_CREATE_TOPIC_KEY_TOPIC, config);
         }
         store
     }
@@ -130,16 +147,30 @@ impl Store {
         state.topics.get(topic).map(|topic| topic.config.clone())
     }
 
+    /// All topics and the version of the table.
+    pub(crate) fn topics(&self) -> (Vec<(Arc<str>, TopicConfig)>, DataVersion) {
+        let state = self.state.lock();
+        let topics = state.topics.iter();
+        let topics = topics
+            .map(|(name, topic)| (Arc::clone(name), topic.config.clone()))
+            .collect();
+        (topics, state.version)
+    }
+
     /// Creates a topic or changes its settings; its messages stay.
     pub(crate) fn set_topic(&self, topic: &str, config: TopicConfig) {
         let mut state = self.state.lock();
         match state.topics.get_mut(topic) {
+            Some(known) if known.config == config => return,
             Some(known) => known.config = config,
             None => {
                 let queues = BTreeMap::new();
                 state.topics.insert(topic.into(), Topic { config, queues });
             }
         }
+        state.next_version();
+        drop(state);
+        self.register(topic);
     }
 
     /// The topic's settings, which are the given ones if it is new.
@@ -153,61 +184,53 @@ impl Store {
             queues: BTreeMap::new(),
         };
         state.topics.insert(topic.into(), new);
+        state.next_version();
+        drop(state);
+        self.register(topic);
         config
+    }
+
+    /// Makes a topic that exists an ordered one, or none.
+    pub(crate) fn set_order(&self, topic: &str, order: bool) {
+        if let Some(config) = self.topic(topic).filter(|config| config.order != order) {
+            self.set_topic(topic, TopicConfig { order, ..config });
+        }
+    }
+
+    /// Deletes a topic and its queues. The name server goes on naming it until it is told, as with
+    /// a real broker.
+    pub(crate) fn delete_topic(&self, topic: &str) {
+        let mut state = self.state.lock();
+        if state.topics.remove(topic).is_some() {
+            state.next_version();
+        }
+    }
+
+    fn register(&self, topic: &str) {
+        if let Some(registry) = self.registry.upgrade() {
+            registry.register_topic(&self.broker_name, topic);
+        }
     }
 
     /// Appends a message to the queue it names. Both offsets, store time and store host are filled
     /// in here.
-    pub(crate) fn put(&self, mut message: StoredMessage) -> Result<Placed, CodecError> {
-        let tags_code = tags_code(&message.properties);
-        let mut bytes = BytesMut::with_capacity(message.body.len() + 512);
+    pub(crate) fn put(&self, message: StoredMessage) -> Result<Placed, CodecError> {
         let mut state = self.state.lock();
-        let state = &mut *state;
-        let unknown = || CodecError::Unencodable {
-            what: "message",
-            detail: format!("topic {} does not exist", message.topic),
-        };
-        let topic = Arc::clone(
-            state
-                .topics
-                .get_key_value(message.topic.as_str())
-                .ok_or_else(unknown)?
-                .0,
-        );
-        let entries = state
-            .topics
-            .get_mut(&topic)
-            .ok_or_else(unknown)?
-            .queues
-            .entry(message.queue_id)
-            .or_default();
-        message.queue_offset = entries.len() as i64;
-        message.commit_log_offset = state.log_end;
-        message.store_host = self.host;
-        message.store_timestamp = now_millis();
-        message.encode(&mut bytes)?;
-        state.log.push(LogEntry {
-            commit_log_offset: message.commit_log_offset,
-            topic,
-            queue_id: message.queue_id,
-            queue_index: entries.len(),
-        });
-        state.log_end += bytes.len() as i64;
-        entries.push(QueueEntry {
-            bytes: bytes.freeze(),
-            tags_code,
-            store_timestamp: message.store_timestamp,
-        });
-        let id = OffsetMessageId {
-            store_host: self.host,
-            commit_log_offset: message.commit_log_offset,
-        };
-        Ok(Placed {
-            queue_offset: message.queue_offset,
-            commit_log_offset: message.commit_log_offset,
-            offset_msg_id: id.to_string(),
-            tags_code,
-        })
+        state.append(message, self.host)
+    }
+
+    /// Appends messages one after the other, with no other in between; none if one cannot be.
+    pub(crate) fn put_all(&self, messages: Vec<StoredMessage>) -> Result<Vec<Placed>, CodecError> {
+        let mut scratch = BytesMut::new();
+        for message in &messages {
+            scratch.clear();
+            message.encode(&mut scratch)?;
+        }
+        let mut state = self.state.lock();
+        messages
+            .into_iter()
+            .map(|message| state.append(message, self.host))
+            .collect()
     }
 
     /// Looks into a queue (Java `DefaultMessageStore#getMessage`).
@@ -220,20 +243,20 @@ impl Store {
         subscription: &SubscriptionData,
     ) -> GetResult {
         let state = self.state.lock();
-        let entries = state.queue(topic, queue_id);
-        let max_offset = entries.len() as i64;
+        let queue = state.queue(topic, queue_id);
+        let (min_offset, max_offset) = queue.map_or((0, 0), Queue::ends);
         let mut result = GetResult {
             status: GetStatus::NoMessageInQueue,
             messages: Vec::new(),
             next_begin_offset: 0,
-            min_offset: MIN_OFFSET,
+            min_offset,
             max_offset,
         };
-        if max_offset == 0 {
+        let Some(queue) = queue.filter(|_| max_offset > 0) else {
             return result;
-        }
-        (result.status, result.next_begin_offset) = if offset < MIN_OFFSET {
-            (GetStatus::OffsetTooSmall, MIN_OFFSET)
+        };
+        (result.status, result.next_begin_offset) = if offset < min_offset {
+            (GetStatus::OffsetTooSmall, min_offset)
         } else if offset == max_offset {
             (GetStatus::OffsetOverflowOne, offset)
         } else if offset > max_offset {
@@ -248,7 +271,7 @@ impl Store {
         let wanted = usize::try_from(max_messages).unwrap_or(0);
         let limit = wanted.clamp(1, MAX_MESSAGES);
         let mut total = 0;
-        let scanned = entries.iter().skip(offset as usize);
+        let scanned = queue.from(offset).iter();
         for entry in scanned.take(MAX_SCANNED.max(wanted)) {
             let full = result.messages.len() >= limit || total + entry.bytes.len() > MAX_BYTES;
             if full && !result.messages.is_empty() {
@@ -264,14 +287,27 @@ impl Store {
         result
     }
 
-    /// The offset after the last message; 0 for what does not exist.
-    pub(crate) fn max_offset(&self, topic: &str, queue_id: i32) -> i64 {
-        self.state.lock().queue(topic, queue_id).len() as i64
+    /// A queue's smallest offset and the one after its last message; zeros for what does not exist.
+    pub(crate) fn ends(&self, topic: &str, queue_id: i32) -> (i64, i64) {
+        let state = self.state.lock();
+        state.queue(topic, queue_id).map_or((0, 0), Queue::ends)
     }
 
-    /// A queue's smallest offset: nothing is ever deleted.
-    pub(crate) const fn min_offset(&self) -> i64 {
-        MIN_OFFSET
+    /// The offset after the last message; 0 for what does not exist.
+    pub(crate) fn max_offset(&self, topic: &str, queue_id: i32) -> i64 {
+        self.ends(topic, queue_id).1
+    }
+
+    /// Deletes the messages before an offset, as a broker does with old ones.
+    pub(crate) fn delete_before(&self, topic: &str, queue_id: i32, offset: i64) {
+        let mut state = self.state.lock();
+        let queues = state.topics.get_mut(topic).map(|topic| &mut topic.queues);
+        if let Some(queue) = queues.and_then(|queues| queues.get_mut(&queue_id)) {
+            let (min, max) = queue.ends();
+            let offset = offset.clamp(min, max);
+            queue.entries.drain(..(offset - min) as usize);
+            queue.min_offset = offset;
+        }
     }
 
     pub(crate) fn search_offset(
@@ -282,20 +318,33 @@ impl Store {
         boundary: Boundary,
     ) -> i64 {
         let state = self.state.lock();
-        let entries = state.queue(topic, queue_id);
+        let Some(queue) = state.queue(topic, queue_id) else {
+            return 0;
+        };
+        let entries = &queue.entries;
         let index = match boundary {
             Boundary::Lower => entries.partition_point(|e| e.store_timestamp < timestamp),
             Boundary::Upper => entries
                 .partition_point(|e| e.store_timestamp <= timestamp)
                 .saturating_sub(1),
         };
-        index as i64
+        queue.min_offset + index as i64
     }
 
     /// When a queue's first message was stored.
     pub(crate) fn earliest_store_time(&self, topic: &str, queue_id: i32) -> Option<i64> {
+        let min = self.ends(topic, queue_id).0;
+        self.store_time(topic, queue_id, min)
+    }
+
+    /// When the message at an offset was stored.
+    pub(crate) fn store_time(&self, topic: &str, queue_id: i32, offset: i64) -> Option<i64> {
         let state = self.state.lock();
-        let first = state.queue(topic, queue_id).first();
+        let queue = state.queue(topic, queue_id)?;
+        if offset < queue.min_offset {
+            return None;
+        }
+        let first = queue.from(offset).first();
         first.map(|entry| entry.store_timestamp)
     }
 
@@ -306,11 +355,7 @@ impl Store {
             .log
             .binary_search_by_key(&commit_log_offset, |entry| entry.commit_log_offset)
             .ok()?;
-        let place = state.log.get(place)?;
-        let entry = state
-            .queue(&place.topic, place.queue_id)
-            .get(place.queue_index)?;
-        Some(entry.bytes.clone())
+        state.log.get(place).map(|entry| entry.bytes.clone())
     }
 
     /// All messages of a topic, queue by queue.
@@ -320,7 +365,10 @@ impl Store {
             let queues = state.topics.get(topic).into_iter();
             queues
                 .flat_map(|topic| &topic.queues)
-                .flat_map(|(id, entries)| entries.iter().map(|entry| (*id, entry.bytes.clone())))
+                .flat_map(|(id, queue)| {
+                    let entries = queue.entries.iter();
+                    entries.map(|entry| (*id, entry.bytes.clone()))
+                })
                 .collect()
         };
         let decoded = entries.into_iter().filter_map(|(queue_id, bytes)| {
@@ -346,15 +394,72 @@ impl Store {
         let queues = state.topics.get(topic).into_iter();
         queues
             .flat_map(|topic| topic.queues.values())
-            .map(Vec::len)
+            .map(|queue| queue.entries.len())
             .sum()
     }
 }
 
 impl State {
-    fn queue(&self, topic: &str, queue_id: i32) -> &[QueueEntry] {
-        let queue = self.topics.get(topic).and_then(|t| t.queues.get(&queue_id));
-        queue.map_or(&[], Vec::as_slice)
+    fn queue(&self, topic: &str, queue_id: i32) -> Option<&Queue> {
+        self.topics.get(topic)?.queues.get(&queue_id)
+    }
+
+    fn next_version(&mut self) {
+        self.version.counter += 1;
+        self.version.timestamp = now_millis();
+    }
+
+    fn append(
+        &mut self,
+        mut message: StoredMessage,
+        host: SocketAddr,
+    ) -> Result<Placed, CodecError> {
+        let tags_code = tags_code(&message.properties);
+        let topic = self.topics.get_mut(message.topic.as_str());
+        let topic = topic.ok_or_else(|| CodecError::Unencodable {
+            what: "message",
+            detail: format!("topic {} does not exist", message.topic),
+        })?;
+        let queue = topic.queues.entry(message.queue_id).or_default();
+        message.queue_offset = queue.ends().1;
+        message.commit_log_offset = self.log_end;
+        message.store_host = host;
+        message.store_timestamp = now_millis();
+        let mut bytes = BytesMut::with_capacity(message.body.len() + 512);
+        message.encode(&mut bytes)?;
+        let bytes = bytes.freeze();
+        self.log_end += bytes.len() as i64;
+        self.log.push(LogEntry {
+            commit_log_offset: message.commit_log_offset,
+            bytes: bytes.clone(),
+        });
+        queue.entries.push(QueueEntry {
+            bytes,
+            tags_code,
+            store_timestamp: message.store_timestamp,
+        });
+        let id = OffsetMessageId {
+            store_host: host,
+            commit_log_offset: message.commit_log_offset,
+        };
+        Ok(Placed {
+            queue_offset: message.queue_offset,
+            commit_log_offset: message.commit_log_offset,
+            offset_msg_id: id.to_string(),
+            tags_code,
+        })
+    }
+}
+
+impl Queue {
+    fn ends(&self) -> (i64, i64) {
+        (self.min_offset, self.min_offset + self.entries.len() as i64)
+    }
+
+    /// The entries from an offset on.
+    fn from(&self, offset: i64) -> &[QueueEntry] {
+        let index = usize::try_from(offset.saturating_sub(self.min_offset)).unwrap_or(0);
+        self.entries.get(index..).unwrap_or_default()
     }
 }
 

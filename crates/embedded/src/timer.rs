@@ -2,7 +2,7 @@ use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::fmt;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -67,6 +67,28 @@ impl Timer {
             task,
         });
         self.changed.notify_one();
+    }
+
+    /// Runs a task again and again, as long as its owner lives. The period is asked for each time.
+    pub(crate) fn repeat<T: Send + Sync + 'static>(
+        self: &Arc<Self>,
+        owner: Weak<T>,
+        period: impl Fn(&T) -> Duration + Send + 'static,
+        task: impl Fn(&T) + Send + 'static,
+    ) {
+        let Some(after) = owner.upgrade().map(|owner| period(&owner)) else {
+            return;
+        };
+        // The timer keeps its tasks; they must not keep the timer.
+        let timer = Arc::downgrade(self);
+        self.schedule(after, move || {
+            if let Some(owner) = owner.upgrade() {
+                task(&owner);
+            }
+            if let Some(timer) = timer.upgrade() {
+                timer.repeat(owner, period, task);
+            }
+        });
     }
 
     /// Forgets all tasks and ends the thread after the task it is running.

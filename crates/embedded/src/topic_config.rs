@@ -1,4 +1,6 @@
-use rocketmq_protocol::body::Permission;
+use std::collections::BTreeMap;
+
+use rocketmq_protocol::body::{self, Permission, QueueData};
 use rocketmq_protocol::mix_all::{DLQ_GROUP_TOPIC_PREFIX, RETRY_GROUP_TOPIC_PREFIX};
 use rocketmq_protocol::validators::{NameError, check_topic};
 
@@ -10,7 +12,13 @@ pub(crate) struct TopicConfig {
     pub(crate) perm: Permission,
     pub(crate) topic_sys_flag: i32,
     pub(crate) order: bool,
+    /// Java `TopicFilterType`: whether a message may have several tags.
+    pub(crate) multi_tag: bool,
+    pub(crate) attributes: BTreeMap<String, String>,
 }
+
+/// The name on the wire for topics whose messages have several tags.
+pub(crate) const MULTI_TAG: &str = "MULTI_TAG";
 
 impl TopicConfig {
     /// As many queues for reading as for writing.
@@ -21,6 +29,57 @@ impl TopicConfig {
             perm,
             topic_sys_flag: 0,
             order: false,
+            multi_tag: false,
+            attributes: BTreeMap::new(),
+        }
+    }
+
+    /// The settings that a user gives.
+    pub(crate) fn from_body(config: &body::TopicConfig) -> Self {
+        Self {
+            read_queue_nums: config.read_queue_nums,
+            write_queue_nums: config.write_queue_nums,
+            perm: Permission(config.perm),
+            topic_sys_flag: config.topic_sys_flag,
+            order: config.order,
+            multi_tag: config.topic_filter_type == MULTI_TAG,
+            attributes: config.attributes.clone(),
+        }
+    }
+
+    /// The form that admin requests and their answers have.
+    pub(crate) fn to_body(&self, topic: &str) -> body::TopicConfig {
+        let filter = if self.multi_tag {
+            MULTI_TAG
+        } else {
+            "SINGLE_TAG"
+        };
+        body::TopicConfig {
+            attributes: self.attributes.clone(),
+            order: self.order,
+            perm: self.perm.0,
+            read_queue_nums: self.read_queue_nums,
+            topic_filter_type: filter.to_owned(),
+            topic_name: topic.to_owned(),
+            topic_sys_flag: self.topic_sys_flag,
+            write_queue_nums: self.write_queue_nums,
+        }
+    }
+
+    /// What a broker that allows so much registers of it.
+    pub(crate) fn queue_data(&self, broker_name: &str, broker_permission: i32) -> QueueData {
+        QueueData {
+            broker_name: broker_name.to_owned(),
+            perm: if Permission(broker_permission).is_readable()
+                && Permission(broker_permission).is_writeable()
+            {
+                self.perm.0
+            } else {
+                self.perm.0 & broker_permission
+            },
+            read_queue_nums: self.read_queue_nums,
+            topic_sys_flag: self.topic_sys_flag,
+            write_queue_nums: self.write_queue_nums,
         }
     }
 

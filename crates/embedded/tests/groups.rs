@@ -184,7 +184,7 @@ fn a_client_that_is_connected_twice_is_listed_twice() {
 }
 
 #[test]
-fn a_silent_member_expires_and_the_others_are_told() {
+fn a_member_without_heartbeats_expires_and_nobody_is_told() {
     let cluster = Cluster::builder()
         .member_expiry(Duration::from_millis(1500))
         .member_scan(Duration::from_millis(50))
@@ -193,13 +193,34 @@ fn a_silent_member_expires_and_the_others_are_told() {
     let mut silent = settled(&cluster, "c2");
     let mut alive = settled(&cluster, "c1");
     assert_eq!(silent.note(), "g");
+    let told = cluster.notes_sent("g");
     wait_until("c2 expires", || {
         alive.heartbeat(&heartbeat_data("c1", "g", &["T"]));
         std::thread::sleep(Duration::from_millis(50));
         cluster.consumer_ids("g") == ["c1"]
     });
-    assert_eq!(alive.note(), "g");
     assert!(silent.is_closed_by_server());
+    wait_until("its connection is gone", || cluster.connection_count() == 1);
+    assert!(no_note_came(&mut alive));
+    assert_eq!(cluster.notes_sent("g"), told);
+}
+
+#[test]
+fn an_idle_connection_is_closed_and_the_others_are_told() {
+    let cluster = Cluster::builder()
+        .configure(|config| config.server_idle = Duration::from_millis(1500))
+        .start()
+        .unwrap();
+    let mut idle = settled(&cluster, "c2");
+    let mut alive = settled(&cluster, "c1");
+    assert_eq!(idle.note(), "g");
+    wait_until("c2 is closed", || {
+        alive.heartbeat(&heartbeat_data("c1", "g", &["T"]));
+        std::thread::sleep(Duration::from_millis(50));
+        cluster.consumer_ids("g") == ["c1"]
+    });
+    assert!(idle.is_closed_by_server());
+    assert_eq!(alive.note(), "g");
 }
 
 #[test]

@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use rocketmq_protocol::body::{
-    CheckClientRequestBody, GetConsumerListByGroupResponseBody, HeartbeatData, JsonBody, Permission,
+    CheckClientRequestBody, GetConsumerListByGroupResponseBody, HeartbeatData, JsonBody,
 };
 use rocketmq_protocol::header::{
     GetConsumerListByGroupRequestHeader, UnregisterClientRequestHeader,
@@ -13,8 +13,9 @@ use rocketmq_protocol::{ExpressionType, RemotingCommand, mix_all, response_code}
 use super::{Answer, failure};
 use crate::broker::Broker;
 use crate::connection::Connection;
+use crate::consumer_manager::ClientInfo;
+use crate::member_views::MemberListQuery;
 use crate::name_server::success;
-use crate::topic_config::TopicConfig;
 
 /// What the last heartbeat of each group said of its subscriptions (Java
 /// `consumerGroupHeartbeatTable`): one number a group, whoever of its members sent it.
@@ -40,6 +41,8 @@ pub(super) fn heartbeat(
     request: &RemotingCommand,
 ) -> Answer {
     let data = HeartbeatData::from_command(request)?;
+    let client = ClientInfo::new(&data.client_id, request);
+    connection.set_client_id(&data.client_id);
     let first_form = data.heartbeat_fingerprint == 0;
     let mut subscriptions_changed = first_form;
     for group in &data.consumer_data_set {
@@ -47,18 +50,27 @@ pub(super) fn heartbeat(
         subscriptions_changed |= broker
             .heartbeat_fingerprints
             .replace(name, data.heartbeat_fingerprint);
-        if !broker.offsets.find_group(name) {
+        let Some(settings) = broker.find_group(name) else {
             continue;
-        }
-        let retry_topic = TopicConfig::new(1, Permission::READ_WRITE);
-        broker
-            .store
-            .topic_or_create(&mix_all::retry_topic(name), retry_topic);
+        };
+        let mut topics = group.subscription_data_set.iter();
+        let ordered = topics.any(|data| {
+            let config = broker.store.topic(&data.topic);
+            config.is_some_and(|config| config.order)
+        });
+        let retry_topic = mix_all::retry_topic(name);
+        broker.send_back_topic(&retry_topic, settings.retry_queue_nums, ordered);
         let without_sub = data.without_sub && !first_form;
+        let is_told = settings.notify_consumer_ids_changed_enable;
         let change = broker
             .consumers
-            .register(connection, &data.client_id, group, without_sub);
+            .register(connection, &client, group, without_sub, is_told);
         broker.notify(change);
+    }
+    for group in &data.producer_data_set {
+        broker
+            .producers
+            .register(connection, &client, &group.group_name);
     }
     let mut response = success(request);
     let fields = &mut response.ext_fields;
@@ -74,19 +86,41 @@ pub(super) fn unregister(
     request: &RemotingCommand,
 ) -> Answer {
     let header: UnregisterClientRequestHeader = request.decode_header()?;
+    if let Some(group) = &header.producer_group {
+        broker.producers.unregister(connection, group);
+    }
     if let Some(group) = &header.consumer_group {
-        broker.offsets.find_group(group);
-        broker.notify(broker.consumers.unregister(connection, group));
+        let settings = broker.find_group(group);
+        let is_told = settings.is_none_or(|group| group.notify_consumer_ids_changed_enable);
+        broker.notify(broker.consumers.unregister(connection, group, is_told));
     }
     Ok(success(request))
 }
 
 /// GET_CONSUMER_LIST_BY_GROUP (38).
-pub(super) fn consumer_list(broker: &Broker, request: &RemotingCommand) -> Answer {
+pub(super) fn consumer_list(
+    broker: &Broker,
+    connection: &Connection,
+    request: &RemotingCommand,
+) -> Answer {
     let header: GetConsumerListByGroupRequestHeader = request.decode_header()?;
-    let ids = broker.consumers.client_ids(&header.consumer_group);
+    let group = header.consumer_group.as_str();
+    let mut ids = broker.consumers.client_ids(group);
+    let query = || {
+        let mut members = ids.clone();
+        members.sort_unstable();
+        MemberListQuery {
+            broker: Arc::clone(&broker.name),
+            group: group.to_owned(),
+            asker: connection.client_id(),
+            members,
+        }
+    };
+    if let Some(view) = broker.views().apply(query, group) {
+        ids = view;
+    }
     if ids.is_empty() {
-        let remark = format!("no consumer for this group, {}", header.consumer_group);
+        let remark = format!("no consumer for this group, {group}");
         return Ok(failure(request, response_code::SYSTEM_ERROR, remark));
     }
     let body = GetConsumerListByGroupResponseBody {

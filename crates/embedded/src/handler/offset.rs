@@ -11,8 +11,8 @@ use crate::store::Boundary;
 
 /// QUERY_CONSUMER_OFFSET (14).
 ///
-/// A queue whose first message is still in memory is answered with 0 instead of "not found", so
-/// that a new group misses nothing; here that is every queue that is not empty.
+/// A queue that begins at 0 and whose first message is still in memory is answered with 0 instead
+/// of "not found", so that a new group misses nothing.
 pub(super) fn query(broker: &Broker, request: &RemotingCommand) -> Answer {
     let header: QueryConsumerOffsetRequestHeader = request.decode_header()?;
     let QueryConsumerOffsetRequestHeader {
@@ -29,14 +29,16 @@ pub(super) fn query(broker: &Broker, request: &RemotingCommand) -> Answer {
     if *set_zero_if_not_found == Some(false) {
         return not_found("Not found, do not set to zero, maybe this group boot first");
     }
-    if broker.store.max_offset(topic, *queue_id) > 0 {
+    let (min, max) = broker.store.ends(topic, *queue_id);
+    if min == 0 && max > 0 && broker.config().first_message_in_memory {
         return Ok(found(request, 0));
     }
-    not_found("Not found, maybe this group consumer boot first")
+    not_found("Not found, V3_0_6_SNAPSHOT maybe this group consumer boot first")
 }
 
 /// UPDATE_CONSUMER_OFFSET (15). Whether the sender still owns the queue is not looked at: the last
-/// commit of a member that left is taken.
+/// commit of a member that left is taken. Between a reset and the pull that hears of it, commits are
+/// answered with 0 and not stored.
 pub(super) fn update(broker: &Broker, request: &RemotingCommand) -> Answer {
     let header: UpdateConsumerOffsetRequestHeader = request.decode_header()?;
     let UpdateConsumerOffsetRequestHeader {
@@ -46,7 +48,7 @@ pub(super) fn update(broker: &Broker, request: &RemotingCommand) -> Answer {
         commit_offset,
         ..
     } = &header;
-    if !broker.offsets.contains_group(consumer_group) {
+    if !broker.groups.contains(consumer_group) {
         let remark = format!("Group {consumer_group} not exist!");
         let code = response_code::SUBSCRIPTION_GROUP_NOT_EXIST;
         return Ok(failure(request, code, remark));
@@ -55,9 +57,13 @@ pub(super) fn update(broker: &Broker, request: &RemotingCommand) -> Answer {
         let remark = format!("Topic {topic} not exist!");
         return Ok(failure(request, response_code::TOPIC_NOT_EXIST, remark));
     }
-    broker
+    if !broker
         .offsets
-        .commit(consumer_group, topic, *queue_id, *commit_offset);
+        .commit_unless_reset(consumer_group, topic, *queue_id, *commit_offset)
+    {
+        let remark = "Offset has been previously reset";
+        return Ok(failure(request, response_code::SUCCESS, remark));
+    }
     Ok(success(request))
 }
 
@@ -70,8 +76,9 @@ pub(super) fn max(broker: &Broker, request: &RemotingCommand) -> Answer {
 
 /// GET_MIN_OFFSET (31).
 pub(super) fn min(broker: &Broker, request: &RemotingCommand) -> Answer {
-    let _: GetMinOffsetRequestHeader = request.decode_header()?;
-    Ok(found(request, broker.store.min_offset()))
+    let header: GetMinOffsetRequestHeader = request.decode_header()?;
+    let (offset, _) = broker.store.ends(&header.topic, header.queue_id);
+    Ok(found(request, offset))
 }
 
 /// GET_EARLIEST_MSG_STORETIME (32).

@@ -1,29 +1,28 @@
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use rocketmq_protocol::body::Permission;
+use rocketmq_protocol::body::{Permission, SubscriptionGroupConfig};
 use rocketmq_protocol::header::{
     SendMessageRequestHeader, SendMessageRequestHeaderV2, SendMessageResponseHeader,
 };
-use rocketmq_protocol::mix_all::{DLQ_GROUP_TOPIC_PREFIX, RETRY_GROUP_TOPIC_PREFIX};
+use rocketmq_protocol::mix_all::{
+    AUTO_CREATE_TOPIC_KEY_TOPIC, DLQ_GROUP_TOPIC_PREFIX, RETRY_GROUP_TOPIC_PREFIX,
+};
 use rocketmq_protocol::validators::check_sendable;
 use rocketmq_protocol::{
     Properties, RemotingCommand, StoredMessage, UniqKeyParts, decode_properties, encode_properties,
-    property, response_code,
+    property, response_code, sys_flag,
 };
 
-use super::{Answer, failure};
+use super::{Answer, failure, send_batch};
 use crate::broker::{Broker, CLUSTER_NAME};
 use crate::connection::Connection;
-use crate::name_server::success;
+use crate::name_server::{see_faq, success};
 use crate::store::now_millis;
 use crate::topic_config::{TopicConfig, validate_topic};
 
 const REGION: &str = "DefaultRegion";
-const MAX_BODY: usize = 4_194_304;
 const MAX_PROPERTIES: usize = i16::MAX as usize;
-/// How often a group's message is tried unless the request says otherwise (Java `retryMaxTimes`).
-const RETRY_MAX_TIMES: i32 = 16;
 /// Senders older than this do not know `maxReconsumeTimes` (Java `V3_4_9`).
 const MAX_RECONSUME_TIMES_VERSION: i32 = 121;
 
@@ -37,7 +36,7 @@ pub(super) fn send(broker: &Broker, connection: &Connection, request: &RemotingC
     Ok(process(broker, connection, request, header))
 }
 
-/// SEND_MESSAGE_V2 (310).
+/// SEND_MESSAGE_V2 (310) and SEND_BATCH_MESSAGE (320), which have the same header.
 pub(super) fn send_v2(
     broker: &Broker,
     connection: &Connection,
@@ -54,26 +53,46 @@ fn process(
     request: &RemotingCommand,
     header: SendMessageRequestHeader,
 ) -> RemotingCommand {
-    let result = check_topic(broker, request, &header)
-        .and_then(|config| store(broker, connection, request, header, &config));
+    let batch = header.batch == Some(true);
+    let result = check_topic(broker, connection, &header).and_then(|config| {
+        let mut flags = header.sys_flag;
+        if config.multi_tag {
+            flags |= sys_flag::MULTI_TAGS;
+        }
+        if batch {
+            return send_batch::store(broker, connection, request, &header, flags, &config);
+        }
+        store(broker, connection, request, header, flags, &config)
+    });
     let mut response = match result {
         Ok(header) => success(request).with_header(&header),
         Err(Refused(code, remark)) => failure(request, code, remark),
     };
     response.ext_fields.set(property::MSG_REGION, REGION);
-    response.ext_fields.set(property::TRACE_SWITCH, "true");
+    let trace = broker.config().trace_on.to_string();
+    response.ext_fields.set(property::TRACE_SWITCH, trace);
     response
 }
 
-struct Refused(i32, String);
+/// A code and a remark.
+pub(super) struct Refused(pub(super) i32, pub(super) String);
 
-/// Java `AbstractSendMessageProcessor#msgCheck`. The topic's write permission is not looked at.
+/// Java `AbstractSendMessageProcessor#msgCheck`. The topic's write permission is not looked at, and
+/// the broker's for ordered topics only.
 fn check_topic(
     broker: &Broker,
-    request: &RemotingCommand,
+    connection: &Connection,
     header: &SendMessageRequestHeader,
 ) -> Result<TopicConfig, Refused> {
     let topic = header.topic.as_str();
+    let permission = Permission(broker.config().broker_permission);
+    if !permission.is_writeable() && broker.store.topic(topic).is_some_and(|known| known.order) {
+        let remark = format!(
+            "the broker[{}] sending message is forbidden",
+            broker.addr.ip()
+        );
+        return Err(Refused(response_code::NO_PERMISSION, remark));
+    }
     validate_topic(topic)
         .map_err(|error| Refused(response_code::INVALID_PARAMETER, error.to_string()))?;
     check_sendable(topic).map_err(|_| {
@@ -81,14 +100,17 @@ fn check_topic(
         Refused(response_code::NO_PERMISSION, remark)
     })?;
     let config = find_or_create(broker, header).ok_or_else(|| {
-        let remark = format!("topic[{topic}] not exist, apply first please!");
+        let remark = see_faq(format!("topic[{topic}] not exist, apply first please!"));
         Refused(response_code::TOPIC_NOT_EXIST, remark)
     })?;
     if header.queue_id >= config.queue_count() {
         let remark = format!(
             "request queueId[{}] is illegal, topic[{topic}] has {} queues for writing and {} for \
-             reading, opaque {}",
-            header.queue_id, config.write_queue_nums, config.read_queue_nums, request.opaque
+             reading, Producer: {}",
+            header.queue_id,
+            config.write_queue_nums,
+            config.read_queue_nums,
+            connection.peer()
         );
         return Err(Refused(response_code::INVALID_PARAMETER, remark));
     }
@@ -101,7 +123,9 @@ fn find_or_create(broker: &Broker, header: &SendMessageRequestHeader) -> Option<
         return Some(config);
     }
     let template = broker.store.topic(&header.default_topic);
+    let is_template = header.default_topic == AUTO_CREATE_TOPIC_KEY_TOPIC;
     let config = template
+        .filter(|_| broker.config().auto_create_topic || !is_template)
         .and_then(|template| template.inherit(header.default_topic_queue_nums))
         .or_else(|| {
             let retry = topic.starts_with(RETRY_GROUP_TOPIC_PREFIX);
@@ -117,6 +141,7 @@ fn store(
     connection: &Connection,
     request: &RemotingCommand,
     header: SendMessageRequestHeader,
+    sys_flag: i32,
     config: &TopicConfig,
 ) -> Result<SendMessageResponseHeader, Refused> {
     let mut properties = decode_properties(header.properties.as_deref().unwrap_or_default());
@@ -137,10 +162,12 @@ fn store(
         None => new_uniq_key(broker.addr.ip()),
     };
     check_kind(&properties)?;
+    let settings = broker.config();
+    let trace = if settings.trace_on { "true" } else { "false" };
     for (name, value) in [
         (property::UNIQ_KEY, uniq_key.as_str()),
         (property::MSG_REGION, REGION),
-        (property::TRACE_SWITCH, "true"),
+        (property::TRACE_SWITCH, trace),
         (property::CLUSTER, CLUSTER_NAME),
     ] {
         properties.insert(name.to_owned(), value.to_owned());
@@ -150,11 +177,12 @@ fn store(
         let remark = "the message has no body".to_owned();
         return Err(Refused(response_code::SYSTEM_ERROR, remark));
     };
-    if body.len() > MAX_BODY || properties.len() > MAX_PROPERTIES {
+    if body.len() > settings.max_message_size || properties.len() > MAX_PROPERTIES {
         let remark = format!(
-            "the message is illegal: body of {} bytes, the most is {MAX_BODY}; properties of {} \
-             bytes, the most is {MAX_PROPERTIES}",
+            "the message is illegal: body of {} bytes, the most is {}; properties of {} bytes, the \
+             most is {MAX_PROPERTIES}",
             body.len(),
+            settings.max_message_size,
             properties.len()
         );
         return Err(Refused(response_code::MESSAGE_ILLEGAL, remark));
@@ -164,7 +192,7 @@ fn store(
         flag: header.flag,
         queue_offset: 0,
         commit_log_offset: 0,
-        sys_flag: header.sys_flag,
+        sys_flag,
         born_timestamp: header.born_timestamp,
         born_host: connection.peer(),
         store_timestamp: 0,
@@ -206,9 +234,10 @@ fn check_kind(properties: &Properties) -> Result<(), Refused> {
     Ok(())
 }
 
-/// Whether a message that is sent to a retry topic was tried too often (Java
-/// `SendMessageProcessor#handleRetryAndDLQ`). Unlike with a message that is given back, as many
-/// times as allowed still is allowed.
+/// Whether a message that is sent to a retry topic goes to the dead letters (Java
+/// `SendMessageProcessor#handleRetryAndDLQ`): it was tried too often, or the group has locked
+/// queues, which is taken for an orderly consumer that gave up. Unlike with a message that is given
+/// back, as many times as allowed still is allowed.
 fn goes_to_dead_letters(
     broker: &Broker,
     request: &RemotingCommand,
@@ -217,20 +246,27 @@ fn goes_to_dead_letters(
     let Some(group) = header.topic.strip_prefix(RETRY_GROUP_TOPIC_PREFIX) else {
         return Ok(false);
     };
-    if !broker.offsets.find_group(group) {
-        let remark = format!("subscription group not exist, {group}");
+    let Some(config) = broker.find_group(group) else {
+        let remark = see_faq(format!("subscription group not exist, {group} "));
         let code = response_code::SUBSCRIPTION_GROUP_NOT_EXIST;
         return Err(Refused(code, remark));
-    }
-    let allowed = allowed_tries(request, header.max_reconsume_times);
-    Ok(header.reconsume_times.unwrap_or(0) > allowed)
+    };
+    let allowed = allowed_tries(request, header.max_reconsume_times, &config);
+    let live_time = broker.config().lock_max_live_time;
+    Ok(header.reconsume_times.unwrap_or(0) > allowed
+        || !broker.locks.is_lock_all_expired(group, live_time))
 }
 
-/// How often a message may be tried: what the request asks for, if its sender knows of it.
-pub(super) fn allowed_tries(request: &RemotingCommand, asked: Option<i32>) -> i32 {
+/// How often a message may be tried: what the request asks for, if its sender knows of it, or what
+/// the group's settings say.
+pub(super) fn allowed_tries(
+    request: &RemotingCommand,
+    asked: Option<i32>,
+    group: &SubscriptionGroupConfig,
+) -> i32 {
     asked
         .filter(|_| request.version >= MAX_RECONSUME_TIMES_VERSION)
-        .unwrap_or(RETRY_MAX_TIMES)
+        .unwrap_or(group.retry_max_times)
 }
 
 /// The dead-letter topic of a retry topic's group, created if it is new.
@@ -239,8 +275,7 @@ fn dead_letter_topic(broker: &Broker, retry_topic: &str) -> String {
         .strip_prefix(RETRY_GROUP_TOPIC_PREFIX)
         .unwrap_or(retry_topic);
     let topic = format!("{DLQ_GROUP_TOPIC_PREFIX}{group}");
-    let config = TopicConfig::new(1, Permission::READ_WRITE);
-    broker.store.topic_or_create(&topic, config);
+    broker.send_back_topic(&topic, 1, false);
     topic
 }
 

@@ -10,8 +10,7 @@ use rocketmq_protocol::{
 use super::send::allowed_tries;
 use super::{Answer, failure};
 use crate::broker::Broker;
-use crate::name_server::success;
-use crate::topic_config::TopicConfig;
+use crate::name_server::{see_faq, success};
 
 /// A message that is given back without a level waits this level and one more each time.
 const FIRST_DELAY_LEVEL: i32 = 3;
@@ -21,14 +20,25 @@ const FIRST_DELAY_LEVEL: i32 = 3;
 pub(super) fn send_back(broker: &Broker, request: &RemotingCommand) -> Answer {
     let header: ConsumerSendMsgBackRequestHeader = request.decode_header()?;
     let group = header.group.as_str();
-    if !broker.offsets.find_group(group) {
-        let remark = format!("subscription group not exist, {group}");
+    let Some(settings) = broker.find_group(group) else {
+        let remark = see_faq(format!("subscription group not exist, {group} "));
         let code = response_code::SUBSCRIPTION_GROUP_NOT_EXIST;
         return Ok(failure(request, code, remark));
+    };
+    if !Permission(broker.config().broker_permission).is_writeable() {
+        let remark = format!(
+            "the broker[{}] sending message is forbidden",
+            broker.addr.ip()
+        );
+        return Ok(failure(request, response_code::NO_PERMISSION, remark));
     }
-    let single_queue = || TopicConfig::new(1, Permission::READ_WRITE);
+    if settings.retry_queue_nums <= 0 {
+        // The message is given up without a trace, as by a real broker.
+        return Ok(success(request));
+    }
     let mut topic = retry_topic(group);
-    let config = broker.store.topic_or_create(&topic, single_queue());
+    let mut queue_id = broker.any_queue(settings.retry_queue_nums);
+    let config = broker.send_back_topic(&topic, settings.retry_queue_nums, false);
     if !config.perm.is_writeable() {
         let remark = format!("the topic[{topic}] sending message is forbidden");
         return Ok(failure(request, response_code::NO_PERMISSION, remark));
@@ -40,8 +50,8 @@ pub(super) fn send_back(broker: &Broker, request: &RemotingCommand) -> Answer {
     // A slice of the old message would keep all of it in memory, but that stays there anyhow.
     let mut message = StoredMessage::decode(bytes)?;
     let tried = message.reconsume_times;
-    let given_up =
-        header.delay_level < 0 || tried >= allowed_tries(request, header.max_reconsume_times);
+    let allowed = allowed_tries(request, header.max_reconsume_times, &settings);
+    let given_up = header.delay_level < 0 || tried >= allowed;
     let level = match header.delay_level {
         _ if given_up => 0,
         0 => FIRST_DELAY_LEVEL.saturating_add(tried),
@@ -49,11 +59,12 @@ pub(super) fn send_back(broker: &Broker, request: &RemotingCommand) -> Answer {
     };
     if given_up {
         topic = format!("{DLQ_GROUP_TOPIC_PREFIX}{group}");
-        broker.store.topic_or_create(&topic, single_queue());
+        queue_id = 0;
+        broker.send_back_topic(&topic, 1, false);
     }
     message.properties = retried_properties(&message, level);
     message.topic = topic;
-    message.queue_id = 0;
+    message.queue_id = queue_id;
     message.reconsume_times = tried.saturating_add(1);
     broker.put(message)?;
     Ok(success(request))

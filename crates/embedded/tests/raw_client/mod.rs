@@ -62,6 +62,13 @@ impl RawClient {
         request.opaque
     }
 
+    /// Sends a command under the opaque that it has, such as an answer.
+    pub fn send_as_it_is(&mut self, command: RemotingCommand) {
+        let mut frame = BytesMut::new();
+        command.encode(&mut frame).unwrap();
+        self.stream.write_all(&frame).unwrap();
+    }
+
     pub fn call(&mut self, request: RemotingCommand) -> RemotingCommand {
         let opaque = self.send(request);
         self.answer_to(opaque)

@@ -150,6 +150,18 @@ impl JsonBody for SubscriptionGroupWrapper {
     const NAME: &'static str = "SubscriptionGroupWrapper";
 }
 
+/// The settings of several groups (UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST, 225).
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct SubscriptionGroupList {
+    /// The settings.
+    pub group_config_list: Vec<SubscriptionGroupConfig>,
+}
+
+impl JsonBody for SubscriptionGroupList {
+    const NAME: &'static str = "SubscriptionGroupList";
+}
+
 /// The topics of a broker (answer to GET_ALL_TOPIC_CONFIG, 21, and part of a registration).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -161,6 +173,9 @@ pub struct TopicConfigSerializeWrapper {
     pub mapping_data_version: Option<DataVersion>,
     /// Settings by topic.
     pub topic_config_table: BTreeMap<String, TopicConfig>,
+    /// Static topics in full, as Java's JSON.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub topic_queue_mapping_detail_map: Option<BTreeMap<String, serde_json::Value>>,
     /// Static topics.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub topic_queue_mapping_info_map: Option<BTreeMap<String, TopicQueueMappingInfo>>,

@@ -24,7 +24,7 @@ pub use check_client::CheckClientRequestBody;
 pub use cluster_info::ClusterInfo;
 pub use config::{
     DataVersion, RegisterBrokerBody, SimpleSubscriptionData, SubscriptionGroupConfig,
-    SubscriptionGroupWrapper, TopicConfig, TopicConfigSerializeWrapper,
+    SubscriptionGroupList, SubscriptionGroupWrapper, TopicConfig, TopicConfigSerializeWrapper,
 };
 pub use connections::{Connection, ConsumerConnection, ProducerConnection};
 pub use consumer_running_info::{
