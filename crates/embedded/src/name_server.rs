@@ -3,9 +3,7 @@ use std::time::Duration;
 
 use rocketmq_protocol::body::{JsonBody, KVTable, TopicList};
 use rocketmq_protocol::header::{
-    DeleteKVConfigRequestHeader, DeleteTopicFromNamesrvRequestHeader, GetKVConfigRequestHeader,
-    GetKVConfigResponseHeader, GetKVListByNamespaceRequestHeader, GetRouteInfoRequestHeader,
-    GetTopicsByClusterRequestHeader, PutKVConfigRequestHeader, WritePermOfBrokerRequestHeader,
+    GetKVConfigResponseHeader, GetTopicsByClusterRequestHeader, PutKVConfigRequestHeader,
 };
 use rocketmq_protocol::{CodecError, RemotingCommand, request_code, response_code};
 
@@ -61,10 +59,9 @@ impl NameServer {
                 Ok(success(request).with_body(body))
             }
             request_code::DELETE_TOPIC_IN_NAMESRV => {
-                let header: DeleteTopicFromNamesrvRequestHeader = request.decode_header()?;
-                let cluster = header.cluster_name.unwrap_or_default();
+                let cluster = field(request, "clusterName");
                 if cluster.is_empty() || cluster == CLUSTER_NAME {
-                    self.registry.delete_topic(&header.topic);
+                    self.registry.delete_topic(field(request, "topic"));
                 }
                 Ok(success(request))
             }
@@ -86,8 +83,8 @@ impl NameServer {
             }
             request_code::GET_KV_CONFIG => self.value(request),
             request_code::DELETE_KV_CONFIG => {
-                let header: DeleteKVConfigRequestHeader = request.decode_header()?;
-                self.registry.delete_value(&header.namespace, &header.key);
+                let (namespace, key) = (field(request, "namespace"), field(request, "key"));
+                self.registry.delete_value(namespace, key);
                 Ok(success(request))
             }
             request_code::GET_KVLIST_BY_NAMESPACE => self.values(request),
@@ -96,18 +93,17 @@ impl NameServer {
     }
 
     fn route(&self, request: &RemotingCommand) -> Answer {
-        let header: GetRouteInfoRequestHeader = request.decode_header()?;
-        let Some(route) = self.registry.route(&header.topic) else {
+        let topic = field(request, "topic");
+        let Some(route) = self.registry.route(topic) else {
             let remark = see_faq(format!(
-                "No topic route info in name server for the topic: {}",
-                header.topic
+                "No topic route info in name server for the topic: {topic}"
             ));
             let code = response_code::TOPIC_NOT_EXIST;
             return Ok(RemotingCommand::response(request, code, Some(remark)));
         };
         let mut body = route.to_json()?;
         let strict = request.version >= STRICT_JSON_VERSION
-            || header.accept_standard_json_only == Some(true);
+            || field(request, "acceptStandardJsonOnly") == "true";
         if !strict {
             body = with_bare_broker_ids(body);
         }
@@ -126,20 +122,18 @@ impl NameServer {
         &self,
         request: &RemotingCommand,
         writeable: bool,
-        field: &'static str,
+        count_field: &'static str,
     ) -> Answer {
-        let header: WritePermOfBrokerRequestHeader = request.decode_header()?;
-        let count = self
-            .registry
-            .set_write_permission(&header.broker_name, writeable);
+        let broker = field(request, "brokerName");
+        let count = self.registry.set_write_permission(broker, writeable);
         let mut response = success(request);
-        response.ext_fields.set(field, count.to_string());
+        response.ext_fields.set(count_field, count.to_string());
         Ok(response)
     }
 
     fn value(&self, request: &RemotingCommand) -> Answer {
-        let GetKVConfigRequestHeader { namespace, key } = request.decode_header()?;
-        if let Some(value) = self.registry.value(&namespace, &key) {
+        let (namespace, key) = (field(request, "namespace"), field(request, "key"));
+        if let Some(value) = self.registry.value(namespace, key) {
             let header = GetKVConfigResponseHeader { value: Some(value) };
             return Ok(success(request).with_header(&header));
         }
@@ -149,11 +143,11 @@ impl NameServer {
     }
 
     fn values(&self, request: &RemotingCommand) -> Answer {
-        let header: GetKVListByNamespaceRequestHeader = request.decode_header()?;
-        if let Some(table) = self.registry.values(&header.namespace) {
+        let namespace = field(request, "namespace");
+        if let Some(table) = self.registry.values(namespace) {
             return Ok(success(request).with_body(KVTable { table }.to_json()?));
         }
-        let remark = format!("No config item, Namespace: {}", header.namespace);
+        let remark = format!("No config item, Namespace: {namespace}");
         let code = response_code::QUERY_NOT_FOUND;
         Ok(RemotingCommand::response(request, code, Some(remark)))
     }
@@ -176,6 +170,11 @@ impl Service for NameServer {
     fn connection_closed(&self, _: &Connection) {}
 
     fn stopping(&self) {}
+}
+
+/// A field, empty when it is missing: real name servers mostly let that pass.
+fn field<'a>(request: &'a RemotingCommand, name: &str) -> &'a str {
+    request.ext_fields.get(name).unwrap_or_default()
 }
 
 /// What Java's servers put behind some remarks (Java `FAQUrl#suggestTodo`).

@@ -121,5 +121,5 @@ fn the_cluster_is_told_and_unknown_codes_are_refused() {
     let unknown = RemotingCommand::request_without_header(9999);
     assert_eq!(client.call(unknown).code, 3);
     let no_topic = RemotingCommand::request_without_header(GET_ROUTEINFO_BY_TOPIC);
-    assert_eq!(client.call(no_topic).code, 1);
+    assert_eq!(client.call(no_topic).code, 17);
 }

@@ -11,8 +11,11 @@ use super::{Answer, failure};
 use crate::broker::Broker;
 use crate::name_server::success;
 
-/// UPDATE_AND_CREATE_SUBSCRIPTIONGROUP (200).
+/// UPDATE_AND_CREATE_SUBSCRIPTIONGROUP (200). Without a body it does nothing, with success.
 pub(super) fn update(broker: &Broker, request: &RemotingCommand) -> Answer {
+    if request.body.is_none() {
+        return Ok(success(request));
+    }
     let config = SubscriptionGroupConfig::from_command(request)?;
     if let Err(error) = check_group(&config.group_name) {
         let code = response_code::INVALID_PARAMETER;

@@ -1,9 +1,7 @@
 use std::collections::BTreeMap;
 
 use rocketmq_protocol::body::{DataVersion, JsonBody, Permission, TopicConfigSerializeWrapper};
-use rocketmq_protocol::header::{
-    CreateTopicRequestHeader, DeleteTopicRequestHeader, GetTopicConfigRequestHeader,
-};
+use rocketmq_protocol::header::{CreateTopicRequestHeader, GetTopicConfigRequestHeader};
 use rocketmq_protocol::{RemotingCommand, mix_all, response_code, validators};
 
 use super::{Answer, failure};
@@ -100,8 +98,7 @@ fn changed_attributes(
 /// DELETE_TOPIC_IN_BROKER (215): its messages and all offsets on it, too. An unknown topic is
 /// deleted as well as any other.
 pub(super) fn delete(broker: &Broker, request: &RemotingCommand) -> Answer {
-    let header: DeleteTopicRequestHeader = request.decode_header()?;
-    let topic = header.topic.as_str();
+    let topic = request.ext_fields.get("topic").unwrap_or_default();
     let refuse = |remark: String| Ok(failure(request, response_code::INVALID_PARAMETER, remark));
     if topic.trim().is_empty() {
         return refuse("The specified topic is blank.".to_owned());

@@ -66,6 +66,8 @@ impl Script {
         script.resets();
         script.members();
         script.name_server();
+        script.notes();
+        script.nonsense();
         script.deleted();
         script.text
     }
@@ -839,6 +841,99 @@ impl Script {
         let list = rocketmq_protocol::body::TopicList::from_command(&answer).unwrap();
         let known = list.topic_list.contains(&self.name("T"));
         writeln!(self.text, "topic list has the topic: {known}").unwrap();
+    }
+
+    /// Which notes come before the answer to a request.
+    fn notes_before(&mut self, what: &str, request: RemotingCommand) {
+        let opaque = self.broker.send(request);
+        let mut notes = Vec::new();
+        let answer = loop {
+            let command = self.broker.next(LIMIT).unwrap();
+            if command.is_response() && command.opaque == opaque {
+                break command;
+            }
+            assert_eq!(command.code, NOTIFY_CONSUMER_IDS_CHANGED);
+            notes.push(command.ext_fields.get("consumerGroup").unwrap().to_owned());
+        };
+        let line = self.plain(&format!("{what}: {} after notes {notes:?}", answer.code));
+        writeln!(self.text, "{line}").unwrap();
+    }
+
+    fn notes(&mut self) {
+        self.title("notes");
+        // Old ones are out of the way.
+        while self.broker.next(Duration::from_millis(200)).is_some() {}
+        let heartbeat = |group: &str, topics: &[&str]| {
+            RemotingCommand::request_without_header(HEART_BEAT)
+                .with_body(heartbeat_data("c1", group, topics).to_json().unwrap())
+        };
+        let leave = |group: &str| {
+            let header = UnregisterClientRequestHeader {
+                client_id: "c1".to_owned(),
+                producer_group: None,
+                consumer_group: Some(group.to_owned()),
+            };
+            RemotingCommand::request(UNREGISTER_CLIENT, &header)
+        };
+        let told = self.name("told");
+        self.notes_before("joining", heartbeat(&told, &["T"]));
+        self.notes_before("staying", heartbeat(&told, &["T"]));
+        self.notes_before("another topic", heartbeat(&told, &["T", "U"]));
+        self.notes_before("a topic less", heartbeat(&told, &["U"]));
+        self.notes_before("leaving", leave(&told));
+        let untold = self.name("untold");
+        let mut config = SubscriptionGroupConfig::new(untold.clone());
+        config.notify_consumer_ids_changed_enable = false;
+        config.retry_queue_nums = 2;
+        let update = RemotingCommand::request_without_header(UPDATE_AND_CREATE_SUBSCRIPTIONGROUP)
+            .with_body(config.to_json().unwrap());
+        self.ask("a group that is not told", update);
+        self.notes_before("joining", heartbeat(&untold, &["T"]));
+        self.notes_before("another topic", heartbeat(&untold, &["U"]));
+        let mut retry = self.topic_config("untold");
+        retry.ext_fields.set("topic", format!("%RETRY%{untold}"));
+        self.ask("its retry topic", retry);
+        self.notes_before("leaving", leave(&untold));
+    }
+
+    /// Requests without header and body.
+    fn nonsense(&mut self) {
+        self.title("nonsense");
+        for code in [
+            SEND_BATCH_MESSAGE,
+            LOCK_BATCH_MQ,
+            UNLOCK_BATCH_MQ,
+            UPDATE_AND_CREATE_SUBSCRIPTIONGROUP,
+            UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST,
+            DELETE_SUBSCRIPTIONGROUP,
+            GET_SUBSCRIPTIONGROUP_CONFIG,
+            UPDATE_AND_CREATE_TOPIC,
+            DELETE_TOPIC_IN_BROKER,
+            GET_TOPIC_CONFIG,
+            GET_TOPIC_STATS_INFO,
+            GET_CONSUME_STATS,
+            GET_CONSUMER_CONNECTION_LIST,
+            GET_PRODUCER_CONNECTION_LIST,
+            INVOKE_BROKER_TO_RESET_OFFSET,
+            GET_CONSUMER_RUNNING_INFO,
+            CONSUME_MESSAGE_DIRECTLY,
+        ] {
+            let request = RemotingCommand::request_without_header(code);
+            self.ask_for(&code.to_string(), request, Compare::CodeOnly);
+        }
+        for code in [
+            GET_ROUTEINFO_BY_TOPIC,
+            PUT_KV_CONFIG,
+            GET_KV_CONFIG,
+            DELETE_KV_CONFIG,
+            GET_KVLIST_BY_NAMESPACE,
+            WIPE_WRITE_PERM_OF_BROKER,
+            DELETE_TOPIC_IN_NAMESRV,
+            9999,
+        ] {
+            let request = RemotingCommand::request_without_header(code);
+            self.ask_names(&code.to_string(), request, Compare::CodeOnly);
+        }
     }
 
     fn deleted(&mut self) {
