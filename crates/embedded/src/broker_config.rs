@@ -100,6 +100,55 @@ impl Default for BrokerConfig {
 }
 
 impl BrokerConfig {
+    /// Sets a field by text: by Java's key, or where Java has none, by the field's own name in
+    /// Java's spelling (`longPollSweep`). Times are in milliseconds, except
+    /// `serverChannelMaxIdleTimeSeconds`.
+    ///
+    /// # Errors
+    /// A text that names what is wrong: the key, or the value.
+    ///
+    /// ```
+    /// # let cluster = rocketmq_embedded::Cluster::builder().configure(|config| {
+    /// config.set_property("lockMaxLiveTime", "2000").unwrap();
+    /// assert_eq!(config.lock_max_live_time.as_secs(), 2);
+    /// assert!(config.set_property("lockMaxLiveTime", "soon").is_err());
+    /// # });
+    /// ```
+    pub fn set_property(&mut self, key: &str, value: &str) -> Result<(), String> {
+        let wrong = || format!("{key} cannot be {value:?}");
+        let switch = || value.parse::<bool>().map_err(|_| wrong());
+        let number = || value.parse::<i32>().map_err(|_| wrong());
+        let count = || value.parse::<u64>().map_err(|_| wrong());
+        let millis = || count().map(Duration::from_millis);
+        match key {
+            "autoCreateTopicEnable" => self.auto_create_topic = switch()?,
+            "defaultTopicQueueNums" => self.default_topic_queue_nums = number()?,
+            "autoCreateSubscriptionGroup" => self.auto_create_subscription_group = switch()?,
+            "brokerPermission" => self.broker_permission = number()?,
+            "notifyConsumerIdsChangedEnable" => self.notify_consumer_ids_changed = switch()?,
+            "realTimeNotifyConsumerChange" => self.real_time_notify = switch()?,
+            "notifyPeriod" => self.notify_period = millis()?,
+            "channelExpiredTimeout" => self.member_expiry = millis()?,
+            "producerExpiry" => self.producer_expiry = millis()?,
+            "memberScan" => self.member_scan = millis()?,
+            "serverChannelMaxIdleTimeSeconds" => self.server_idle = Duration::from_secs(count()?),
+            "lockMaxLiveTime" => self.lock_max_live_time = millis()?,
+            "longPollingEnable" => self.long_polling = switch()?,
+            "shortPollingTimeMills" => self.short_polling_time = millis()?,
+            "longPollHold" => self.long_poll_hold = Some(millis()?),
+            "longPollSweep" => self.long_poll_sweep = millis()?,
+            "firstMessageInMemory" => self.first_message_in_memory = switch()?,
+            "maxMessageSize" => {
+                self.max_message_size = usize::try_from(count()?).map_err(|_| wrong())?;
+            }
+            "traceOn" => self.trace_on = switch()?,
+            "registerNameServerPeriod" => self.register_period = millis()?,
+            "callClientTimeout" => self.call_client_timeout = millis()?,
+            _ => return Err(format!("there is no setting {key:?}")),
+        }
+        Ok(())
+    }
+
     /// How often waiting pulls are looked at.
     pub(crate) fn sweep(&self) -> Duration {
         if self.long_polling {

@@ -212,7 +212,7 @@ impl Cluster {
     /// # }
     /// ```
     pub fn stop_broker(&self, name: &str) -> io::Result<()> {
-        self.node(name)?.stop(Some(&self.registry));
+        self.node(name)?.stop(true);
         Ok(())
     }
 
@@ -237,7 +237,7 @@ impl Cluster {
     /// # }
     /// ```
     pub fn kill_broker(&self, name: &str) -> io::Result<()> {
-        self.node(name)?.stop(None);
+        self.node(name)?.stop(false);
         Ok(())
     }
 
@@ -320,7 +320,7 @@ impl Cluster {
     /// Until requests in process have ended, each at most the write timeout.
     pub fn shutdown(&self) {
         for node in self.nodes() {
-            node.stop(Some(&self.registry));
+            node.stop(true);
         }
         self.stop_name_server();
         self.watch.controls.forget_held();

@@ -141,6 +141,14 @@ impl ClusterBuilder {
         self
     }
 
+    /// The same in the form of Java's setting: `1s 5s 10s 30s 1m`. Text that cannot be read counts as
+    /// no level, which [`ClusterBuilder::start`] refuses.
+    #[must_use]
+    pub fn message_delay_level(mut self, levels: &str) -> Self {
+        self.delay_levels = Schedule::parse_levels(levels).unwrap_or_default();
+        self
+    }
+
     /// How long a client may keep a server from writing to it before its connection is closed.
     /// Default 3 s. Real brokers queue what a client does not read.
     #[must_use]

@@ -211,10 +211,13 @@ struct Rule {
 /// What goes on when it is released.
 pub(crate) type Held = Box<dyn FnOnce() + Send>;
 
+/// A user's function that looks at requests.
+pub(crate) type Decide = dyn Fn(&ReceivedRequest) -> Option<ControlAction> + Send + Sync;
+
 #[derive(Clone)]
 pub(crate) enum Choice {
     Always(ControlAction),
-    Ask(Arc<dyn Fn(&ReceivedRequest) -> Option<ControlAction> + Send + Sync>),
+    Ask(Arc<Decide>),
 }
 
 /// An action and the control that ordered it.

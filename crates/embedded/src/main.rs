@@ -17,6 +17,11 @@ Usage: rocketmq-embedded [OPTIONS]
   --brokers COUNT       how many brokers, broker-a, broker-b, ...    [default: 1]
   --topic NAME:QUEUES   create a topic with so many queues a broker; may be repeated
   --no-auto-create      sends to unknown topics fail instead of creating them
+  --set KEY=VALUE       a broker setting under its Java key, such as lockMaxLiveTime=5000,
+                        autoCreateSubscriptionGroup=false or longPollHold=2000 (milliseconds);
+                        may be repeated, see BrokerConfig::set_property
+  --delay-levels LIST   how long each delay level waits, such as 1s,5s,10s,30s,1m
+  --order-messages      routes carry the configuration of ordered topics
   --stdin-close         end when standard input is closed
   --help                print this
 
@@ -30,7 +35,9 @@ struct Options {
     broker_port: u16,
     brokers: usize,
     topics: Vec<(String, u16)>,
-    auto_create: bool,
+    settings: Vec<(String, String)>,
+    delay_levels: Option<String>,
+    order_messages: bool,
     stdin_close: bool,
 }
 
@@ -65,12 +72,21 @@ fn complain(text: &str) {
 }
 
 fn run(options: &Options) -> io::Result<()> {
-    let cluster = Cluster::builder()
+    let builder = Cluster::builder()
         .brokers(options.brokers)
         .namesrv_port(options.namesrv_port)
         .broker_port(options.broker_port)
-        .auto_create_topic(options.auto_create)
-        .start()?;
+        .configure_name_server(|config| config.order_message_enable = options.order_messages);
+    let mut outcome = Ok(());
+    let mut builder = builder.configure(|config| {
+        let mut settings = options.settings.iter();
+        outcome = settings.try_for_each(|(key, value)| config.set_property(key, value));
+    });
+    outcome.map_err(|text| io::Error::new(io::ErrorKind::InvalidInput, text))?;
+    if let Some(levels) = &options.delay_levels {
+        builder = builder.message_delay_level(&levels.replace(',', " "));
+    }
+    let cluster = builder.start()?;
     for (topic, queues) in &options.topics {
         cluster.create_topic(topic, *queues)?;
     }
@@ -108,7 +124,9 @@ fn parse(mut args: impl Iterator<Item = String>) -> Result<Command, String> {
         broker_port: 10911,
         brokers: 1,
         topics: Vec::new(),
-        auto_create: true,
+        settings: Vec::new(),
+        delay_levels: None,
+        order_messages: false,
         stdin_close: false,
     };
     while let Some(arg) = args.next() {
@@ -129,7 +147,19 @@ fn parse(mut args: impl Iterator<Item = String>) -> Result<Command, String> {
                 let queues = number(&arg, queues)?;
                 options.topics.push((name.to_owned(), queues));
             }
-            "--no-auto-create" => options.auto_create = false,
+            "--no-auto-create" => {
+                let setting = ("autoCreateTopicEnable".to_owned(), "false".to_owned());
+                options.settings.push(setting);
+            }
+            "--set" => {
+                let text = value()?;
+                let (key, value) = text
+                    .split_once('=')
+                    .ok_or_else(|| format!("{arg} wants KEY=VALUE, not {text:?}"))?;
+                options.settings.push((key.to_owned(), value.to_owned()));
+            }
+            "--delay-levels" => options.delay_levels = Some(value()?),
+            "--order-messages" => options.order_messages = true,
             "--stdin-close" => options.stdin_close = true,
             _ => return Err(format!("unknown option {arg:?}")),
         }
@@ -152,15 +182,16 @@ mod tests {
 
     #[test]
     fn options_are_read() {
-        let Ok(Command::Run(options)) =
-            parsed("--namesrv-port 0 --brokers 2 --topic T:8 --topic U:1 --stdin-close")
-        else {
+        let Ok(Command::Run(options)) = parsed(
+            "--namesrv-port 0 --brokers 2 --topic T:8 --topic U:1 --stdin-close --set a=b=c",
+        ) else {
             panic!("refused");
         };
         assert_eq!((options.namesrv_port, options.broker_port), (0, 10911));
         assert_eq!(options.brokers, 2);
         assert_eq!(options.topics, [("T".to_owned(), 8), ("U".to_owned(), 1)]);
-        assert!(options.stdin_close && options.auto_create);
+        assert!(options.stdin_close);
+        assert_eq!(options.settings, [("a".to_owned(), "b=c".to_owned())]);
     }
 
     #[test]
@@ -176,6 +207,7 @@ mod tests {
                 "--broker-port wants a number in range, not \"65536\"",
             ),
             ("--topic T", "--topic wants NAME:QUEUES, not \"T\""),
+            ("--set a", "--set wants KEY=VALUE, not \"a\""),
             ("--fast", "unknown option \"--fast\""),
         ] {
             assert_eq!(parsed(line).unwrap_err(), text);

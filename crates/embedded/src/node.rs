@@ -10,7 +10,6 @@ use parking_lot::Mutex;
 use crate::broker::{Broker, Disk, Surroundings};
 use crate::broker_config::{BrokerConfig, Shared};
 use crate::offset_table::OffsetTable;
-use crate::registry::Registry;
 use crate::schedule::Schedule;
 use crate::server::{Server, Watch};
 use crate::store::Store;
@@ -86,7 +85,9 @@ impl Node {
     /// Whether the broker registers with the name server.
     pub(crate) fn set_registers(&self, registers: bool) {
         self.around.registers.store(registers, Ordering::SeqCst);
-        if let Some(broker) = self.broker() {
+        if !registers {
+            self.around.registry.silence(&self.name);
+        } else if let Some(broker) = self.broker() {
             broker.register();
         }
     }
@@ -121,13 +122,15 @@ impl Node {
         Ok(())
     }
 
-    /// Ends the broker; the name server is told, or finds out.
-    pub(crate) fn stop(&self, registry: Option<&Registry>) {
+    /// Ends the broker. Without a good-bye the name server has to find out.
+    pub(crate) fn stop(&self, good_bye: bool) {
         // Taken out under the lock, joined without it, so that others can look meanwhile.
         let running = {
             let mut running = self.running.lock();
-            if let Some(registry) = registry {
-                registry.unregister(&self.name);
+            if good_bye {
+                self.around.registry.unregister(&self.name);
+            } else {
+                self.around.registry.silence(&self.name);
             }
             running.take()
         };

@@ -6,8 +6,11 @@ use parking_lot::Mutex;
 /// down.
 #[derive(Debug, Default)]
 pub(crate) struct OffsetTable {
-    groups: Mutex<HashMap<String, HashMap<(String, i32), Progress>>>,
+    groups: Mutex<HashMap<String, Queues>>,
 }
+
+/// By topic and queue.
+type Queues = HashMap<(String, i32), Progress>;
 
 /// One group on one queue.
 #[derive(Debug, Default, Clone, Copy)]

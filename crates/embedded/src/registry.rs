@@ -45,6 +45,8 @@ struct Registered {
     last_update: Instant,
     /// Of its topics' table when it was last taken over.
     version: i64,
+    /// Cut off: what changes there is not heard of.
+    silent: bool,
 }
 
 /// The namespace of the configurations of ordered topics.
@@ -86,11 +88,15 @@ impl Registry {
         }
         let (topics, version) = registration.store.topics();
         let name = &*registration.name;
-        let known = state.brokers.get(name).map(|broker| broker.version);
+        let known = state.brokers.get(name);
+        let known = known
+            .filter(|known| Arc::ptr_eq(&known.registration.store, &registration.store))
+            .map(|known| known.version);
         let broker = Registered {
             registration: registration.clone(),
             last_update: Instant::now(),
             version: version.counter,
+            silent: false,
         };
         state.brokers.insert(name.to_owned(), broker);
         if known != Some(version.counter) {
@@ -104,7 +110,8 @@ impl Registry {
     /// A broker registers a topic that is new or changed.
     pub(crate) fn register_topic(&self, broker_name: &str, topic: &str) {
         let mut state = self.state.lock();
-        let Some(broker) = state.brokers.get_mut(broker_name) else {
+        let broker = state.brokers.get_mut(broker_name);
+        let Some(broker) = broker.filter(|broker| !broker.silent) else {
             return;
         };
         // Read under this lock, so that of two changes the later one is registered last.
@@ -126,6 +133,13 @@ impl Registry {
             broker.version = -1;
         }
         self.register(registration);
+    }
+
+    /// Nothing more is heard of a broker until it registers again.
+    pub(crate) fn silence(&self, name: &str) {
+        if let Some(broker) = self.state.lock().brokers.get_mut(name) {
+            broker.silent = true;
+        }
     }
 
     pub(crate) fn unregister(&self, name: &str) {

@@ -39,6 +39,24 @@ impl Schedule {
         DEFAULT_SECONDS.map(Duration::from_secs).to_vec()
     }
 
+    /// Reads levels in the form of Java's setting, such as `1s 5s 10m 2h`.
+    pub(crate) fn parse_levels(text: &str) -> Option<Vec<Duration>> {
+        let levels = text.split_whitespace().map(|word| {
+            let (number, unit) = word.split_at_checked(word.len().checked_sub(1)?)?;
+            let seconds = match unit {
+                "s" => 1,
+                "m" => 60,
+                "h" => 3600,
+                "d" => 86_400,
+                _ => return None,
+            };
+            let number: u64 = number.parse().ok()?;
+            number.checked_mul(seconds).map(Duration::from_secs)
+        });
+        let levels: Option<Vec<_>> = levels.collect();
+        levels.filter(|levels| !levels.is_empty())
+    }
+
     /// How many levels there are.
     pub(crate) fn levels(&self) -> i32 {
         i32::try_from(self.levels.len()).unwrap_or(i32::MAX)
@@ -79,5 +97,22 @@ impl Schedule {
         times
             .map(|(at, _)| at.saturating_duration_since(now))
             .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_are_read_as_java_writes_them() {
+        let java = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h";
+        assert_eq!(
+            Schedule::parse_levels(java),
+            Some(Schedule::default_levels())
+        );
+        for wrong in ["", "s", "1", "1x", "1s,2s", "-1s", "1s é"] {
+            assert_eq!(Schedule::parse_levels(wrong), None, "{wrong}");
+        }
     }
 }

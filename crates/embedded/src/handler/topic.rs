@@ -80,7 +80,7 @@ fn changed_attributes(
             let known = ATTRIBUTES.contains(&name);
             known
                 .then_some(())
-                .ok_or(format!("unsupported key: {name}"))
+                .ok_or_else(|| format!("unsupported key: {name}"))
         };
         if let Some((name, value)) = name.strip_prefix('+').zip(value) {
             known(name)?;
