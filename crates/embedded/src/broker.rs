@@ -13,7 +13,7 @@ use rocketmq_protocol::{
 use crate::broker_config::{BrokerConfig, Shared};
 use crate::connection::{Call, CallEnd, Connection};
 use crate::consumer_manager::{Change, ConsumerManager};
-use crate::control::ServerName;
+use crate::control_action::ServerName;
 use crate::handler;
 use crate::long_polling::{LongPolling, ParkedPull};
 use crate::member_views::MemberViews;

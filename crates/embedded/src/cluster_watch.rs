@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use crate::cluster::Cluster;
 use crate::connection::Connection;
-use crate::control::{Choice, ControlAction, ControlHandle, ControlScope, ControlTimes};
+use crate::control::{Choice, ControlHandle};
+use crate::control_action::{ControlAction, ControlScope, ControlTimes};
 use crate::member_views::MemberListQuery;
 use crate::request_log::{NAMESRV, ReceivedRequest};
 use crate::server::Server;

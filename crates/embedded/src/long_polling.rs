@@ -6,8 +6,8 @@ use parking_lot::Mutex;
 use rocketmq_protocol::{RemotingCommand, SubscriptionData};
 
 use crate::connection::Connection;
+use crate::queue::matches_tags_code;
 use crate::reply::Reply;
-use crate::store::matches_tags_code;
 
 /// Pulls that wait for a message (Java `PullRequestHoldService`).
 #[derive(Debug, Default)]

@@ -9,7 +9,7 @@ use rocketmq_protocol::{CodecError, RemotingCommand, request_code, response_code
 
 use crate::broker::CLUSTER_NAME;
 use crate::connection::Connection;
-use crate::control::ServerName;
+use crate::control_action::ServerName;
 use crate::registry::Registry;
 use crate::reply::Reply;
 use crate::server::Service;

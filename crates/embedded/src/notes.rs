@@ -8,7 +8,8 @@ use rocketmq_protocol::{RemotingCommand, request_code};
 
 use crate::connection::Connection;
 use crate::consumer_manager::Change;
-use crate::control::{ControlAction, Decision, ServerName};
+use crate::control::Decision;
+use crate::control_action::{ControlAction, ServerName};
 use crate::request_log::ReceivedRequest;
 use crate::server::Watch;
 use crate::timer::Timer;

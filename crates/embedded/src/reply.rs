@@ -5,7 +5,8 @@ use std::time::Duration;
 use rocketmq_protocol::RemotingCommand;
 
 use crate::connection::Connection;
-use crate::control::{AnswerEdit, Controls};
+use crate::control::Controls;
+use crate::control_action::AnswerEdit;
 use crate::timer::Timer;
 
 /// Where the answer to a request goes, and what a control wants done to it on its way.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex};
 use rocketmq_protocol::RemotingCommand;
 
-use crate::control::{ControlScope, ServerName};
+use crate::control_action::{ControlScope, ServerName};
 
 /// A request as a server received it.
 #[derive(Debug, Clone, PartialEq, Eq)]

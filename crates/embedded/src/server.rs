@@ -11,7 +11,8 @@ use parking_lot::Mutex;
 use rocketmq_protocol::{FrameDecoder, RemotingCommand};
 
 use crate::connection::{CallEnd, Connection};
-use crate::control::{ControlAction, Controls, Decision, ServerName};
+use crate::control::{Controls, Decision};
+use crate::control_action::{ControlAction, ServerName};
 use crate::reply::{AnswerChange, Reply};
 use crate::request_log::{NAMESRV, ReceivedRequest, RequestLog};
 use crate::timer::Timer;

@@ -11,6 +11,7 @@ use rocketmq_protocol::{
     java_string_hash, mix_all, property,
 };
 
+use crate::queue::{Boundary, GetResult, Queue};
 use crate::registry::Registry;
 use crate::topic_config::TopicConfig;
 
@@ -40,24 +41,10 @@ struct Topic {
     queues: BTreeMap<i32, Queue>,
 }
 
-#[derive(Debug, Default)]
-struct Queue {
-    /// The offset of the first entry.
-    min_offset: i64,
-    entries: Vec<QueueEntry>,
-}
-
 #[derive(Debug)]
 struct LogEntry {
     commit_log_offset: i64,
     bytes: Bytes,
-}
-
-#[derive(Debug)]
-struct QueueEntry {
-    bytes: Bytes,
-    tags_code: i32,
-    store_timestamp: i64,
 }
 
 /// Where a message was put.
@@ -69,57 +56,6 @@ pub(crate) struct Placed {
     pub(crate) tags_code: i32,
 }
 
-/// What a look into a queue gave (Java `GetMessageStatus`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum GetStatus {
-    Found,
-    NoMatchedMessage,
-    NoMessageInQueue,
-    OffsetTooSmall,
-    OffsetOverflowOne,
-    OffsetOverflowBadly,
-    OffsetReset,
-}
-
-impl GetStatus {
-    /// Java's name, which real brokers put into the remark.
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Found => "FOUND",
-            Self::NoMatchedMessage => "NO_MATCHED_MESSAGE",
-            Self::NoMessageInQueue => "NO_MESSAGE_IN_QUEUE",
-            Self::OffsetTooSmall => "OFFSET_TOO_SMALL",
-            Self::OffsetOverflowOne => "OFFSET_OVERFLOW_ONE",
-            Self::OffsetOverflowBadly => "OFFSET_OVERFLOW_BADLY",
-            Self::OffsetReset => "OFFSET_RESET",
-        }
-    }
-}
-
-#[derive(Debug)]
-pub(crate) struct GetResult {
-    pub(crate) status: GetStatus,
-    pub(crate) messages: Vec<Bytes>,
-    pub(crate) next_begin_offset: i64,
-    pub(crate) min_offset: i64,
-    pub(crate) max_offset: i64,
-}
-
-/// Which of two messages a search by time wants.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Boundary {
-    /// The first stored at the time or later.
-    Lower,
-    /// The last stored at the time or earlier.
-    Upper,
-}
-
-/// Java `maxTransferCountOnMessageInMemory`.
-const MAX_MESSAGES: usize = 32;
-/// Java `maxTransferBytesOnMessageInMemory`.
-const MAX_BYTES: usize = 262_144;
-/// Java `maxFilterMessageSize` in entries: how far one pull walks past what its filter refuses.
-const MAX_SCANNED: usize = 800;
 impl Store {
     /// A store without messages. With a number of queues there is a template topic from which sends
     /// create others.
@@ -243,48 +179,10 @@ impl Store {
         subscription: &SubscriptionData,
     ) -> GetResult {
         let state = self.state.lock();
-        let queue = state.queue(topic, queue_id);
-        let (min_offset, max_offset) = queue.map_or((0, 0), Queue::ends);
-        let mut result = GetResult {
-            status: GetStatus::NoMessageInQueue,
-            messages: Vec::new(),
-            next_begin_offset: 0,
-            min_offset,
-            max_offset,
-        };
-        let Some(queue) = queue.filter(|_| max_offset > 0) else {
-            return result;
-        };
-        (result.status, result.next_begin_offset) = if offset < min_offset {
-            (GetStatus::OffsetTooSmall, min_offset)
-        } else if offset == max_offset {
-            (GetStatus::OffsetOverflowOne, offset)
-        } else if offset > max_offset {
-            (GetStatus::OffsetOverflowBadly, max_offset)
-        } else {
-            (GetStatus::NoMatchedMessage, offset)
-        };
-        if result.status != GetStatus::NoMatchedMessage {
-            return result;
+        match state.queue(topic, queue_id) {
+            Some(queue) => queue.get(offset, max_messages, subscription),
+            None => Queue::default().get(offset, max_messages, subscription),
         }
-        // The first message is given whatever its size and whatever the request's limit.
-        let wanted = usize::try_from(max_messages).unwrap_or(0);
-        let limit = wanted.clamp(1, MAX_MESSAGES);
-        let mut total = 0;
-        let scanned = queue.from(offset).iter();
-        for entry in scanned.take(MAX_SCANNED.max(wanted)) {
-            let full = result.messages.len() >= limit || total + entry.bytes.len() > MAX_BYTES;
-            if full && !result.messages.is_empty() {
-                break;
-            }
-            result.next_begin_offset += 1;
-            if matches_tags_code(subscription, entry.tags_code) {
-                total += entry.bytes.len();
-                result.messages.push(entry.bytes.clone());
-                result.status = GetStatus::Found;
-            }
-        }
-        result
     }
 
     /// A queue's smallest offset and the one after its last message; zeros for what does not exist.
@@ -303,10 +201,7 @@ impl Store {
         let mut state = self.state.lock();
         let queues = state.topics.get_mut(topic).map(|topic| &mut topic.queues);
         if let Some(queue) = queues.and_then(|queues| queues.get_mut(&queue_id)) {
-            let (min, max) = queue.ends();
-            let offset = offset.clamp(min, max);
-            queue.entries.drain(..(offset - min) as usize);
-            queue.min_offset = offset;
+            queue.delete_before(offset);
         }
     }
 
@@ -318,17 +213,8 @@ impl Store {
         boundary: Boundary,
     ) -> i64 {
         let state = self.state.lock();
-        let Some(queue) = state.queue(topic, queue_id) else {
-            return 0;
-        };
-        let entries = &queue.entries;
-        let index = match boundary {
-            Boundary::Lower => entries.partition_point(|e| e.store_timestamp < timestamp),
-            Boundary::Upper => entries
-                .partition_point(|e| e.store_timestamp <= timestamp)
-                .saturating_sub(1),
-        };
-        queue.min_offset + index as i64
+        let queue = state.queue(topic, queue_id);
+        queue.map_or(0, |queue| queue.search(timestamp, boundary))
     }
 
     /// When a queue's first message was stored.
@@ -340,12 +226,7 @@ impl Store {
     /// When the message at an offset was stored.
     pub(crate) fn store_time(&self, topic: &str, queue_id: i32, offset: i64) -> Option<i64> {
         let state = self.state.lock();
-        let queue = state.queue(topic, queue_id)?;
-        if offset < queue.min_offset {
-            return None;
-        }
-        let first = queue.from(offset).first();
-        first.map(|entry| entry.store_timestamp)
+        state.queue(topic, queue_id)?.store_time(offset)
     }
 
     /// The message that starts at an offset of the log.
@@ -366,8 +247,8 @@ impl Store {
             queues
                 .flat_map(|topic| &topic.queues)
                 .flat_map(|(id, queue)| {
-                    let entries = queue.entries.iter();
-                    entries.map(|entry| (*id, entry.bytes.clone()))
+                    let messages = queue.messages();
+                    messages.map(|bytes| (*id, bytes.clone()))
                 })
                 .collect()
         };
@@ -394,7 +275,7 @@ impl Store {
         let queues = state.topics.get(topic).into_iter();
         queues
             .flat_map(|topic| topic.queues.values())
-            .map(|queue| queue.entries.len())
+            .map(Queue::len)
             .sum()
     }
 }
@@ -433,11 +314,7 @@ impl State {
             commit_log_offset: message.commit_log_offset,
             bytes: bytes.clone(),
         });
-        queue.entries.push(QueueEntry {
-            bytes,
-            tags_code,
-            store_timestamp: message.store_timestamp,
-        });
+        queue.push(bytes, tags_code, message.store_timestamp);
         let id = OffsetMessageId {
             store_host: host,
             commit_log_offset: message.commit_log_offset,
@@ -449,25 +326,6 @@ impl State {
             tags_code,
         })
     }
-}
-
-impl Queue {
-    fn ends(&self) -> (i64, i64) {
-        (self.min_offset, self.min_offset + self.entries.len() as i64)
-    }
-
-    /// The entries from an offset on.
-    fn from(&self, offset: i64) -> &[QueueEntry] {
-        let index = usize::try_from(offset.saturating_sub(self.min_offset)).unwrap_or(0);
-        self.entries.get(index..).unwrap_or_default()
-    }
-}
-
-/// Whether a message with this tag code passes (Java `ExpressionMessageFilter`).
-pub(crate) fn matches_tags_code(subscription: &SubscriptionData, tags_code: i32) -> bool {
-    subscription.class_filter_mode
-        || subscription.sub_string == "*"
-        || subscription.code_set.contains(&tags_code)
 }
 
 /// The hash code of the message's tag, 0 without one.

@@ -95,7 +95,7 @@ fn a_message_goes_to_the_client_as_it_is_stored() {
         };
         RemotingCommand::request(CONSUME_MESSAGE_DIRECTLY, &header)
     };
-    let opaque = admin.send(ask(sent.msg_id.clone()));
+    let opaque = admin.send(ask(sent.msg_id));
     let request = member.next(LIMIT).unwrap();
     assert_eq!(request.code, CONSUME_MESSAGE_DIRECTLY);
     assert_eq!(request.ext_fields.get("brokerName"), Some("broker-a"));

@@ -281,6 +281,7 @@ fn a_reset_is_told_by_the_next_pull_and_holds_commits_off_until_then() {
     let (header, _) = pull_answer(&response);
     assert_eq!((response.code, header.next_begin_offset), (21, 2));
     assert_eq!(response.remark.as_deref(), Some("OFFSET_RESET"));
+    assert_eq!(cluster.committed_offset("g", &queue), Some(2));
     assert_eq!(client.call_with(UPDATE_CONSUMER_OFFSET, &update).code, 0);
     assert_eq!(cluster.committed_offset("g", &queue), Some(5));
 }

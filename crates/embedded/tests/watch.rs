@@ -49,11 +49,12 @@ fn a_wait_ends_when_the_request_comes() {
     let cluster = Arc::new(cluster());
     let waiting = Arc::clone(&cluster);
     let waiter = std::thread::spawn(move || {
+        let started = Instant::now();
         let came = waiting.wait_for(SEND_MESSAGE_V2, 1, LIMIT);
-        (came, waiting.stored_count("T"))
+        (came, started.elapsed() < LIMIT, waiting.stored_count("T"))
     });
     assert_eq!(send(&mut RawClient::to_broker(&cluster, "broker-a")), 0);
-    assert_eq!(waiter.join().unwrap(), (true, 1));
+    assert_eq!(waiter.join().unwrap(), (true, true, 1));
 }
 
 #[test]

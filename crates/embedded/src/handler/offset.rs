@@ -7,7 +7,7 @@ use rocketmq_protocol::{RemotingCommand, response_code};
 use super::{Answer, failure};
 use crate::broker::Broker;
 use crate::name_server::success;
-use crate::store::Boundary;
+use crate::queue::Boundary;
 
 /// QUERY_CONSUMER_OFFSET (14).
 ///

@@ -13,8 +13,8 @@ use crate::broker::Broker;
 use crate::consumer_manager::Subscription;
 use crate::long_polling::ParkedPull;
 use crate::name_server::{refused, see_faq};
+use crate::queue::{GetResult, GetStatus};
 use crate::reply::Reply;
-use crate::store::{GetResult, GetStatus};
 use crate::topic_config::TopicConfig;
 
 /// What is forbidden, beside code 16 (Java `ForbiddenType`).

@@ -5,7 +5,7 @@ use rocketmq_protocol::{MessageQueue, RemotingCommand, response_code};
 use super::{Answer, failure};
 use crate::broker::Broker;
 use crate::name_server::success;
-use crate::store::Boundary;
+use crate::queue::Boundary;
 
 /// INVOKE_BROKER_TO_RESET_OFFSET (222), as a broker does it that keeps the reset until the group's
 /// next pull (Java `useServerSideResetOffset`, its default).
