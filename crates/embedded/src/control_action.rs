@@ -15,7 +15,7 @@ use rocketmq_protocol::RemotingCommand;
 pub enum ControlAction {
     /// It is processed after this time. Other requests of the same connection are not held up.
     Delay(Duration),
-    /// It is processed when [`ControlHandle::release`] says so, or [`ControlHandle::lift`].
+    /// It is processed when [`ControlHandle::release`](crate::ControlHandle::release) says so, or [`ControlHandle::lift`](crate::ControlHandle::lift).
     Hold,
     /// It is processed twice, as if the client had sent it twice, and answered once.
     Twice,
@@ -31,7 +31,7 @@ pub enum ControlAction {
     LoseAnswer,
     /// It is processed at once and answered after this time.
     DelayAnswer(Duration),
-    /// It is processed at once and answered when [`ControlHandle::release`] says so.
+    /// It is processed at once and answered when [`ControlHandle::release`](crate::ControlHandle::release) says so.
     HoldAnswer,
     /// It is processed; then its connection is closed without an answer.
     CloseAfter,
@@ -79,7 +79,7 @@ pub enum ControlTimes {
     Once,
     /// The next so many.
     Times(u32),
-    /// All, until [`ControlHandle::lift`].
+    /// All, until [`ControlHandle::lift`](crate::ControlHandle::lift).
     UntilLifted,
 }
 
