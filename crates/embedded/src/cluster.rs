@@ -264,9 +264,9 @@ impl Cluster {
         node.start(None, &self.watch, self.settings.write_timeout)
     }
 
-    /// Lets a running broker register with the name server or not, as if the network between them
-    /// were cut; the name server forgets one that does not after
-    /// [`broker_expiry`](crate::NamesrvConfig::broker_expiry).
+    /// Lets a broker register with the name server or not, as if the network between them were cut.
+    /// The name server forgets one that does not after
+    /// [`broker_expiry`](crate::NamesrvConfig::broker_expiry); one that may again does so at once.
     ///
     /// # Errors
     /// [`io::ErrorKind::NotFound`] when no broker has this name.

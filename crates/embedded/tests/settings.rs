@@ -162,25 +162,26 @@ fn a_pull_waits_no_longer_than_the_broker_wants() {
 
 #[test]
 fn changes_may_be_told_from_time_to_time() {
-    let cluster = Cluster::builder()
-        .configure(|config| {
-            config.real_time_notify = false;
-            config.notify_period = Duration::from_millis(300);
-        })
-        .start()
-        .unwrap();
-    let mut clients: Vec<_> = ["c1", "c2", "c3"]
-        .into_iter()
-        .map(|id| {
-            let mut client = RawClient::to_broker(&cluster, "broker-a");
-            client.heartbeat(&heartbeat_data(id, "g", &["T"]));
-            client
-        })
-        .collect();
-    assert_eq!(clients[2].note(), "g");
-    assert_eq!(clients[0].note(), "g");
-    // At once it would have been 1 + 2 + 3.
-    assert!(cluster.notes_sent("g") < 6, "{}", cluster.notes_sent("g"));
+    let with = |period| {
+        let cluster = Cluster::builder()
+            .configure(|config| {
+                config.real_time_notify = false;
+                config.notify_period = period;
+            })
+            .start()
+            .unwrap();
+        let mut client = RawClient::to_broker(&cluster, "broker-a");
+        client.heartbeat(&heartbeat_data("c1", "g", &["T"]));
+        (cluster, client)
+    };
+    let (cluster, mut client) = with(Duration::from_secs(3600));
+    let unknown = RemotingCommand::request_without_header(9999);
+    let opaque = client.send(unknown);
+    assert_eq!(client.next(LIMIT).unwrap().opaque, opaque, "not at once");
+    assert_eq!(cluster.notes_sent("g"), 0);
+    let (cluster, mut client) = with(Duration::from_millis(50));
+    assert_eq!(client.note(), "g");
+    assert_eq!(cluster.notes_sent("g"), 1);
 }
 
 #[test]
