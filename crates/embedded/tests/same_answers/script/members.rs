@@ -39,9 +39,7 @@ impl Script {
         self.ask("consumers of nobody", consumers(self.name("nobody")));
         self.ask("producers", producers(self.name("pg")));
         self.ask("producers of nobody", producers(self.name("nobody")));
-        let stats = GetTopicStatsInfoRequestHeader {
-            topic: topic.clone(),
-        };
+        let stats = GetTopicStatsInfoRequestHeader { topic };
         self.ask_stats(
             "topic stats",
             RemotingCommand::request(GET_TOPIC_STATS_INFO, &stats),

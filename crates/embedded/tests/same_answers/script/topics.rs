@@ -117,7 +117,7 @@ impl Script {
         let add = RemotingCommand::request(ADD_WRITE_PERM_OF_BROKER, &broker("broker-a"));
         let wipe_none = RemotingCommand::request(WIPE_WRITE_PERM_OF_BROKER, &broker("broker-x"));
         self.ask_names("wipe of an unknown broker", wipe_none, all);
-        self.ask_names("wipe", wipe.clone(), Compare::CodeOnly);
+        self.ask_names("wipe", wipe, Compare::CodeOnly);
         self.ask_names("route", self.route("T"), all);
         self.ask("a topic is changed", self.create("Wide", 3, 2, 6));
         self.ask_names("route of the changed one", self.route("Wide"), all);
