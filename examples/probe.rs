@@ -113,7 +113,7 @@ fn produce(options: &Options) -> Result<(), Box<dyn Error>> {
     producer.start()?;
     let (finished, wait) = mpsc::channel();
     if options.flag("stdin") {
-        end_with_standard_input(finished.clone());
+        end_with_standard_input(&finished);
     }
     let size = usize::try_from(options.number("size", 20)?).unwrap_or(0);
     let rate = u32::try_from(options.number("rate", 0)?)?;
@@ -151,7 +151,8 @@ fn wait_before(i: i64, rate: u32, began: Instant) -> Duration {
     due.saturating_duration_since(Instant::now())
 }
 
-fn end_with_standard_input(finished: mpsc::Sender<()>) {
+fn end_with_standard_input(finished: &mpsc::Sender<()>) {
+    let finished = finished.clone();
     std::thread::spawn(move || {
         // A pipe that breaks has ended as well.
         let _ = std::io::stdin().read_to_end(&mut Vec::new());
@@ -232,7 +233,7 @@ fn consume(options: &Options) -> Result<(), Box<dyn Error>> {
     .build()?;
     consumer.start()?;
     if options.flag("stdin") {
-        end_with_standard_input(finished);
+        end_with_standard_input(&finished);
     }
     let _ = wait.recv_timeout(options.millis("ms", 10_000)?);
     std::thread::sleep(options.millis("linger", 0)?);
