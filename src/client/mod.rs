@@ -6,6 +6,7 @@ mod broker_address_table;
 mod client_remoting_processor;
 mod group_registry;
 mod heartbeat;
+mod member;
 mod mq_admin;
 mod mq_client_api;
 mod mq_client_instance;
@@ -22,6 +23,7 @@ mod topic_publish_info;
 mod topic_route;
 
 pub(crate) use broker_address_table::{FindBrokerResult, OnlyThisBroker};
+pub(crate) use member::{Client, Handle, Member};
 pub(crate) use mq_client_api::{MQClientApi, PullReply, QueueAt, SendReply};
 pub(crate) use mq_client_instance::MQClientInstance;
 pub use mq_client_manager::MQClientManager;

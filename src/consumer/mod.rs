@@ -5,7 +5,11 @@ mod consume_message_concurrently_service;
 #[cfg(not(loom))]
 mod default_mq_push_consumer;
 #[cfg(not(loom))]
+mod default_mq_push_consumer_builder;
+#[cfg(not(loom))]
 mod default_mq_push_consumer_impl;
+#[cfg(not(loom))]
+mod expired_messages;
 #[cfg(not(loom))]
 mod listener;
 mod offset_store;
@@ -13,12 +17,22 @@ mod process_queue;
 #[cfg(not(loom))]
 mod pull_api_wrapper;
 #[cfg(not(loom))]
+mod pull_loop;
+#[cfg(not(loom))]
 mod pull_request;
 #[cfg(not(loom))]
+mod push_consumer_config;
+#[cfg(not(loom))]
 mod rebalance_push_impl;
+#[cfg(not(loom))]
+mod send_back;
+#[cfg(not(loom))]
+mod start_offset;
 
 #[cfg(not(loom))]
-pub use default_mq_push_consumer::{DefaultMQPushConsumer, DefaultMQPushConsumerBuilder};
+pub use default_mq_push_consumer::DefaultMQPushConsumer;
+#[cfg(not(loom))]
+pub use default_mq_push_consumer_builder::DefaultMQPushConsumerBuilder;
 #[cfg(not(loom))]
 pub use listener::{
     ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus, MessageListenerConcurrently,

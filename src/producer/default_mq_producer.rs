@@ -10,11 +10,11 @@ use super::default_mq_producer_impl::{
 };
 use super::send_kernel::SendSettings;
 use super::send_result::SendResult;
-use crate::client::{MQClientManager, ShutdownReport};
+use crate::client::{Client, Handle, MQClientManager, ShutdownReport};
 use crate::client_config::{self, ClientConfig, Namespace, client_config_setters};
 use crate::error::Result;
 use crate::service::ServiceState;
-use crate::sync::{Arc, Deadline};
+use crate::sync::Arc;
 
 /// Sends messages to the brokers of their topic, from any number of threads.
 ///
@@ -45,32 +45,7 @@ use crate::sync::{Arc, Deadline};
 /// ```
 #[derive(Debug, Clone)]
 pub struct DefaultMQProducer {
-    guard: Arc<Guard>,
-}
-
-/// Counts handles: the last one ends the producer.
-#[derive(Debug)]
-struct Guard {
-    inner: Arc<DefaultMQProducerImpl>,
-}
-
-const SHUTDOWN_ON_DROP: Duration = Duration::from_secs(1);
-
-impl Drop for Guard {
-    fn drop(&mut self) {
-        self.shutdown(SHUTDOWN_ON_DROP);
-    }
-}
-
-impl Guard {
-    fn shutdown(&self, timeout: Duration) -> ShutdownReport {
-        let inner = Arc::clone(&self.inner);
-        self.inner.termination.shut_down(
-            timeout,
-            || self.inner.begin_end(),
-            move |before, deadline| inner.end(before, deadline),
-        )
-    }
+    handle: Arc<Handle<DefaultMQProducerImpl>>,
 }
 
 impl DefaultMQProducer {
@@ -89,7 +64,7 @@ impl DefaultMQProducer {
     /// [`MQClient`](crate::Error::MQClient) when the group is in the named instance already, or
     /// threads cannot be started.
     pub fn start(&self) -> Result<()> {
-        self.guard.inner.start()
+        self.handle.client().start()
     }
 
     /// Sends a message and waits until a broker has stored it. `Ok` means stored; how safely is in
@@ -113,7 +88,7 @@ impl DefaultMQProducer {
     /// `DefaultMQProducer#send(Message)`. A failure that leaves the outcome in doubt is reported even
     /// if a later attempt failed without doubt.
     pub fn send(&self, message: &Message) -> Result<SendResult> {
-        self.send_with_timeout(message, self.guard.inner.config.send_msg_timeout)
+        self.send_with_timeout(message, self.handle.client().config.send_msg_timeout)
     }
 
     /// [`send`](Self::send) with a time limit of its own.
@@ -124,7 +99,7 @@ impl DefaultMQProducer {
     /// # Errors
     /// As [`send`](Self::send).
     pub fn send_with_timeout(&self, message: &Message, timeout: Duration) -> Result<SendResult> {
-        self.guard.inner.send(message, timeout)
+        self.handle.client().send(message, timeout)
     }
 
     /// Creates a topic with `queue_num` queues on each broker that has the topic `key`, TBW102 for
@@ -150,14 +125,14 @@ impl DefaultMQProducer {
             problems.push(format!("queue_num is {queue_num}, the least is 1"));
         }
         client_config::reject(problems)?;
-        self.guard
-            .inner
+        self.handle
+            .client()
             .instance()?
             .create_topic(key, &wrapped, queue_num)
     }
 
     fn namespace(&self) -> &Namespace {
-        &self.guard.inner.config.send.namespace
+        &self.handle.client().config.send.namespace
     }
 
     /// The queues of a topic that can be written, sorted by broker name and id.
@@ -172,7 +147,7 @@ impl DefaultMQProducer {
     /// `MQProducer#fetchPublishMessageQueues`
     pub fn fetch_publish_message_queues(&self, topic: &str) -> Result<Vec<MessageQueue>> {
         let namespace = self.namespace();
-        let instance = self.guard.inner.instance()?;
+        let instance = self.handle.client().instance()?;
         let queues = instance.fetch_publish_message_queues(&namespace.wrap(topic))?;
         Ok(queues.iter().map(|mq| namespace.unwrap_queue(mq)).collect())
     }
@@ -188,8 +163,8 @@ impl DefaultMQProducer {
     /// # Java
     /// `MQAdmin#maxOffset`
     pub fn max_offset(&self, mq: &MessageQueue) -> Result<i64> {
-        self.guard
-            .inner
+        self.handle
+            .client()
             .instance()?
             .max_offset(&self.namespace().wrap_queue(mq))
     }
@@ -205,8 +180,8 @@ impl DefaultMQProducer {
     /// # Java
     /// `MQAdmin#minOffset`
     pub fn min_offset(&self, mq: &MessageQueue) -> Result<i64> {
-        self.guard
-            .inner
+        self.handle
+            .client()
             .instance()?
             .min_offset(&self.namespace().wrap_queue(mq))
     }
@@ -225,7 +200,10 @@ impl DefaultMQProducer {
     /// # Java
     /// `MQClientAPIImpl#updateNameServerAddressList`
     pub fn update_name_server_address_list(&self, list: &str) -> Result<()> {
-        self.guard.inner.update_name_server_address_list(list)
+        self.handle
+            .client()
+            .member()
+            .update_name_server_address_list(list)
     }
 
     /// Ends the producer for good: it leaves its group, and the last client of an instance stops the
@@ -235,7 +213,7 @@ impl DefaultMQProducer {
     /// At most `timeout`; not at all on a thread of this library, where the work goes on in the
     /// background and the report says `deferred`.
     pub fn shutdown(&self, timeout: Duration) -> ShutdownReport {
-        self.guard.shutdown(timeout)
+        self.handle.shutdown(timeout)
     }
 
     /// Waits for the end of a shutdown, whoever began it.
@@ -244,20 +222,17 @@ impl DefaultMQProducer {
     /// At most `timeout`; returns `None` if the producer has not ended by then, and at once on a
     /// thread of this library.
     pub fn await_termination(&self, timeout: Duration) -> Option<ShutdownReport> {
-        self.guard
-            .inner
-            .termination
-            .wait_for_end(Deadline::after(timeout))
+        self.handle.await_termination(timeout)
     }
 
     /// Where the producer is in its life.
     pub fn service_state(&self) -> ServiceState {
-        self.guard.inner.state()
+        self.handle.client().member().state()
     }
 
     /// The id by which brokers know this client; `None` before the start and after the end.
     pub fn client_id(&self) -> Option<String> {
-        self.guard.inner.client_id()
+        self.handle.client().member().client_id()
     }
 }
 
@@ -397,9 +372,7 @@ impl DefaultMQProducerBuilder {
         client_config::reject(problems)?;
         let inner = DefaultMQProducerImpl::new(self.config, self.client_config, self.manager);
         Ok(DefaultMQProducer {
-            guard: Arc::new(Guard {
-                inner: Arc::new(inner),
-            }),
+            handle: Handle::new(inner),
         })
     }
 }

@@ -8,13 +8,13 @@ use rocketmq_protocol::{Message, response_code};
 use super::send_kernel::{Prepared, SendSettings, send_kernel};
 use super::send_result::{SendResult, SendStatus};
 use crate::client::{
-    MQClientInstance, MQClientManager, MQProducerInner, Membership, Role, RouteOf, ShutdownReport,
-    Termination, TopicPublishInfo,
+    Client, MQClientInstance, MQClientManager, MQProducerInner, Member, Role, RouteOf,
+    ShutdownReport, TopicPublishInfo,
 };
 use crate::client_config::ClientConfig;
 use crate::error::{Error, Result, client_error_code};
-use crate::service::{AtomicServiceState, ServiceState, SnapshotTable};
-use crate::sync::{Arc, Deadline, Mutex, Weak, now};
+use crate::service::{ServiceState, SnapshotTable};
+use crate::sync::{Arc, Deadline, Weak, now};
 
 /// Settings of a producer; never written after `build`.
 #[derive(Debug, Clone)]
@@ -26,9 +26,6 @@ pub(super) struct ProducerConfig {
     pub(super) retry_another_broker_when_not_store_ok: bool,
     pub(super) retry_response_codes: BTreeSet<i32>,
 }
-
-/// How long a start that a shutdown overtook waits for the threads it started.
-const UNDO_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Java `DefaultMQProducer#retryResponseCodes`.
 pub(super) const DEFAULT_RETRY_RESPONSE_CODES: [i32; 8] = [
@@ -45,13 +42,9 @@ pub(super) const DEFAULT_RETRY_RESPONSE_CODES: [i32; 8] = [
 #[derive(Debug)]
 pub(super) struct DefaultMQProducerImpl {
     pub(super) config: ProducerConfig,
-    client_config: ClientConfig,
-    manager: MQClientManager,
-    state: AtomicServiceState,
-    membership: Mutex<Option<Arc<Membership>>>,
+    member: Member,
     /// Topic → its queues; empty ones are waited for.
     topic_publish_info_table: SnapshotTable<TopicPublishInfo>,
-    pub(super) termination: Arc<Termination>,
 }
 
 impl DefaultMQProducerImpl {
@@ -60,105 +53,25 @@ impl DefaultMQProducerImpl {
         client_config: ClientConfig,
         manager: MQClientManager,
     ) -> Self {
+        let group = config.send.producer_group.clone();
         Self {
+            member: Member::new(Role::Producer, group, client_config, manager),
             config,
-            client_config,
-            manager,
-            state: AtomicServiceState::new(),
-            membership: Mutex::new(None),
             topic_publish_info_table: SnapshotTable::new(),
-            termination: Termination::new(),
         }
-    }
-
-    fn group(&self) -> &str {
-        &self.config.send.producer_group
-    }
-
-    pub(super) fn state(&self) -> ServiceState {
-        self.state.get()
-    }
-
-    pub(super) fn client_id(&self) -> Option<String> {
-        self.membership
-            .lock()
-            .as_ref()
-            .map(|m| m.instance().client_id().to_owned())
     }
 
     pub(super) fn start(self: &Arc<Self>) -> Result<()> {
-        self.state
-            .begin_start()
-            .map_err(|state| self.wrong_state("starting", state))?;
-        let membership = Arc::new(self.manager.join(
-            &self.client_config,
-            Role::Producer,
-            self.group(),
-        )?);
         let weak: Weak<Self> = Arc::downgrade(self);
-        let mut place = self.membership.lock();
-        if let Err(state) = self.state.finish_start() {
-            drop(place);
-            membership.leave(Deadline::after(UNDO_TIMEOUT));
-            return Err(self.wrong_state("starting", state));
-        }
-        // A shutdown that comes from here on waits for the lock, and finds what there is to end.
-        membership.instance().register_producer(self.group(), weak);
-        *place = Some(Arc::clone(&membership));
-        drop(place);
-        membership.instance().heartbeat_soon();
+        let instance = self.member.start(|instance| {
+            instance.register_producer(self.member.group(), weak);
+        })?;
+        instance.heartbeat_soon();
         Ok(())
     }
 
-    pub(super) fn wrong_state(&self, operation: &str, state: ServiceState) -> Error {
-        Error::ServiceState {
-            operation: format!("{operation} producer {}", self.group()),
-            state,
-        }
-    }
-
-    /// Lets no new send begin, and returns the state before.
-    pub(super) fn begin_end(&self) -> ServiceState {
-        self.state.begin_shutdown()
-    }
-
-    /// Leaves the group, then the instance.
-    pub(super) fn end(&self, before: ServiceState, deadline: Deadline) -> ShutdownReport {
-        let membership = self.membership.lock().take();
-        let mut threads_joined = true;
-        if let Some(membership) = membership {
-            if before == ServiceState::Running {
-                membership
-                    .instance()
-                    .unregister_producer(self.group(), deadline);
-            }
-            threads_joined = membership.leave(deadline);
-        }
-        self.topic_publish_info_table.clear();
-        ShutdownReport {
-            threads_joined,
-            ..ShutdownReport::default()
-        }
-    }
-
-    pub(super) fn update_name_server_address_list(&self, list: &str) -> Result<()> {
-        let addrs = ClientConfig::name_servers_of(list)?;
-        let membership = self.membership.lock();
-        match membership.as_ref() {
-            Some(membership) if self.state.is_running() => {
-                membership.update_name_server_address_list(addrs);
-                Ok(())
-            }
-            _ => Err(self.wrong_state("updating the name servers of", self.state.get())),
-        }
-    }
-
     pub(super) fn instance(&self) -> Result<Arc<MQClientInstance>> {
-        let membership = self.membership.lock();
-        match membership.as_ref() {
-            Some(membership) if self.state.is_running() => Ok(Arc::clone(membership.instance())),
-            _ => Err(self.wrong_state("using", self.state.get())),
-        }
+        self.member.running_instance("using")
     }
 
     /// Java `DefaultMQProducerImpl#sendDefaultImpl`, the synchronous form: picks a queue, sends, and
@@ -325,6 +238,29 @@ fn code_of(error: &Error) -> i32 {
             code: Some(code), ..
         } => *code,
         _ => client_error_code::BROKER_NOT_EXIST_EXCEPTION,
+    }
+}
+
+impl Client for DefaultMQProducerImpl {
+    fn member(&self) -> &Member {
+        &self.member
+    }
+
+    /// Leaves the group, then the instance.
+    fn end(&self, before: ServiceState, deadline: Deadline) -> ShutdownReport {
+        let mut threads_joined = true;
+        if let Some(membership) = self.member.take_membership() {
+            if before == ServiceState::Running {
+                let instance = membership.instance();
+                instance.unregister_producer(self.member.group(), deadline);
+            }
+            threads_joined = membership.leave(deadline);
+        }
+        self.topic_publish_info_table.clear();
+        ShutdownReport {
+            threads_joined,
+            ..ShutdownReport::default()
+        }
     }
 }
 

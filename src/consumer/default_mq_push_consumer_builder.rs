@@ -1,0 +1,222 @@
+use std::fmt;
+use std::time::Duration;
+
+use rocketmq_protocol::body::ConsumeFromWhere;
+use rocketmq_protocol::{SubscriptionData, validators};
+
+use super::default_mq_push_consumer::DefaultMQPushConsumer;
+use super::default_mq_push_consumer_impl::DefaultMQPushConsumerImpl;
+use super::listener::{MessageListenerConcurrently, MessageQueueListener};
+use super::push_consumer_config::PushConsumerConfig;
+use crate::client::MQClientManager;
+use crate::client_config::{self, ClientConfig, client_config_setters};
+use crate::error::{Error, Result};
+use crate::rebalance::AllocateMessageQueueStrategy;
+use crate::sync::{Arc, system_time_millis};
+
+/// Sets up a [`DefaultMQPushConsumer`]. Every setting has Java's default.
+#[must_use = "a builder does nothing until `build`"]
+pub struct DefaultMQPushConsumerBuilder {
+    client_config: ClientConfig,
+    manager: MQClientManager,
+    config: PushConsumerConfig,
+    listener: Option<Arc<dyn MessageListenerConcurrently>>,
+    message_queue_listener: Option<Arc<dyn MessageQueueListener>>,
+    problems: Vec<String>,
+}
+
+impl DefaultMQPushConsumerBuilder {
+    pub(super) fn new(consumer_group: String) -> Self {
+        Self {
+            client_config: ClientConfig::default(),
+            manager: MQClientManager::global().clone(),
+            config: PushConsumerConfig::of(consumer_group),
+            listener: None,
+            message_queue_listener: None,
+            problems: Vec::new(),
+        }
+    }
+
+    client_config_setters!();
+
+    /// The manager whose instances and threads the client uses. Default:
+    /// [`MQClientManager::global`].
+    pub fn client_manager(mut self, manager: &MQClientManager) -> Self {
+        self.manager = manager.clone();
+        self
+    }
+
+    /// Subscribes a topic. `sub_expression` is tags joined by `||`; `*` means all messages. A topic
+    /// subscribed twice has the later expression. Java `subscribe`.
+    pub fn subscribe(mut self, topic: &str, sub_expression: &str) -> Self {
+        if let Err(error) = validators::check_topic(topic) {
+            self.problems.push(format!("topic {topic:?}: {error}"));
+        }
+        match SubscriptionData::build(topic, sub_expression, system_time_millis()) {
+            Ok(subscription) => {
+                self.config
+                    .subscriptions
+                    .insert(topic.to_owned(), subscription);
+            }
+            Err(error) => self.problems.push(format!("topic {topic:?}: {error}")),
+        }
+        self
+    }
+
+    /// What is called with messages. Java `registerMessageListener`.
+    pub fn message_listener(
+        mut self,
+        listener: impl MessageListenerConcurrently + 'static,
+    ) -> Self {
+        self.listener = Some(Arc::new(listener));
+        self
+    }
+
+    /// What is called when the own queues of a topic change. Default: nothing; Java
+    /// `setMessageQueueListener`.
+    pub fn message_queue_listener(mut self, listener: impl MessageQueueListener + 'static) -> Self {
+        self.message_queue_listener = Some(Arc::new(listener));
+        self
+    }
+
+    /// How the queues are divided; all members of a group must say the same. Default
+    /// [`AllocateMessageQueueAveragely`]; Java `allocateMessageQueueStrategy`.
+    pub fn allocate_message_queue_strategy(
+        mut self,
+        strategy: impl AllocateMessageQueueStrategy + 'static,
+    ) -> Self {
+        self.config.strategy = Arc::new(strategy);
+        self
+    }
+
+    /// Where the group starts on a queue for which the broker has no offset of it. Default: at the
+    /// end; Java `consumeFromWhere`.
+    pub fn consume_from_where(mut self, from: ConsumeFromWhere) -> Self {
+        self.config.consume_from_where = from;
+        self
+    }
+
+    /// The time from which on messages count for
+    /// [`ConsumeFromTimestamp`](ConsumeFromWhere::ConsumeFromTimestamp), in milliseconds since 1970.
+    /// Default: half an hour before the builder was made; Java `consumeTimestamp`, a text in local
+    /// time to the second.
+    pub fn consume_timestamp(mut self, millis: i64) -> Self {
+        self.config.consume_timestamp = millis;
+        self
+    }
+
+    /// How many threads call the listener; they start when there is work. Default 20, range
+    /// 1..=1000; Java `consumeThreadMin` and `consumeThreadMax`.
+    pub fn consume_threads(mut self, threads: usize) -> Self {
+        self.config.consume_threads = threads;
+        self
+    }
+
+    /// The most messages in one call of the listener. Default 1, range 1..=1024; Java
+    /// `consumeMessageBatchMaxSize`.
+    pub fn consume_message_batch_max_size(mut self, messages: usize) -> Self {
+        self.config.consume_message_batch_max_size = messages;
+        self
+    }
+
+    /// The largest distance between the first unfinished message of a queue and the last that was
+    /// pulled; beyond it the queue is not pulled. Default 2000, range 1..=65535; Java
+    /// `consumeConcurrentlyMaxSpan`.
+    pub fn consume_concurrently_max_span(mut self, span: u64) -> Self {
+        self.config.consume_concurrently_max_span = span;
+        self
+    }
+
+    /// How many unfinished messages of a queue are kept before it is not pulled. Default 1000, range
+    /// 1..=65535; Java `pullThresholdForQueue`.
+    pub fn pull_threshold_for_queue(mut self, messages: u64) -> Self {
+        self.config.pull_threshold_for_queue = messages;
+        self
+    }
+
+    /// How many MiB of unfinished messages of a queue are kept before it is not pulled. Default 100,
+    /// range 1..=1024; Java `pullThresholdSizeForQueue`.
+    pub fn pull_threshold_size_for_queue(mut self, mebibytes: u64) -> Self {
+        self.config.pull_threshold_size_for_queue = mebibytes;
+        self
+    }
+
+    /// A pause after each pull that brought messages. Default 0, range up to 65,535 ms; Java
+    /// `pullInterval`.
+    pub fn pull_interval(mut self, interval: Duration) -> Self {
+        self.config.pull_interval = interval;
+        self
+    }
+
+    /// The most messages in one pull. Default 32, range 1..=1024; brokers have limits of their own.
+    /// Java `pullBatchSize`.
+    pub fn pull_batch_size(mut self, messages: i32) -> Self {
+        self.config.pull_batch_size = messages;
+        self
+    }
+
+    /// How long a queue rests after a failed pull. Default 1 s; Java
+    /// `pullTimeDelayMillsWhenException`.
+    pub fn pull_time_delay_when_exception(mut self, delay: Duration) -> Self {
+        self.config.pull_time_delay_when_exception = delay;
+        self
+    }
+
+    /// How often a message is tried before it goes to the group's dead-letter queue. Default 16;
+    /// Java `maxReconsumeTimes`.
+    pub fn max_reconsume_times(mut self, times: i32) -> Self {
+        self.config.max_reconsume_times = Some(times);
+        self
+    }
+
+    /// How long the listener may have a message before it is given back to its broker, and delivered
+    /// again, as if it had failed; this is looked at as often. The listener is not interrupted, and
+    /// its result does not count for that message any more. Default 15 min, at least 1 ms; Java
+    /// `consumeTimeout`, in minutes.
+    pub fn consume_timeout(mut self, timeout: Duration) -> Self {
+        self.config.consume_timeout = timeout;
+        self
+    }
+
+    /// How long a queue that another member may have had is left alone before its offset is asked
+    /// for, so that the member can save it. Default 100 ms. In Java a queue's first pull is delayed
+    /// by 500 ms instead.
+    pub fn hand_over_grace(mut self, grace: Duration) -> Self {
+        self.config.hand_over_grace = grace;
+        self
+    }
+
+    /// Checks all settings and makes the consumer, which is then to be started.
+    ///
+    /// # Errors
+    /// [`InvalidConfig`](crate::Error::InvalidConfig) with every setting that is wrong.
+    pub fn build(mut self) -> Result<DefaultMQPushConsumer> {
+        let mut problems = std::mem::take(&mut self.problems);
+        self.client_config.validate(&mut problems);
+        self.config.unit_mode = self.client_config.unit_mode;
+        self.config.move_into(self.client_config.namespace.clone());
+        self.config.validate(&mut problems);
+        let Some(listener) = self.listener else {
+            problems.push("no message_listener is set".to_owned());
+            return Err(Error::InvalidConfig { problems });
+        };
+        client_config::reject(problems)?;
+        let inner = DefaultMQPushConsumerImpl::new(
+            self.config,
+            self.client_config,
+            self.manager,
+            listener,
+            self.message_queue_listener,
+        );
+        Ok(DefaultMQPushConsumer::new(inner))
+    }
+}
+
+impl fmt::Debug for DefaultMQPushConsumerBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DefaultMQPushConsumerBuilder")
+            .field("consumer_group", &self.config.consumer_group)
+            .field("subscriptions", &self.config.subscriptions)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,144 @@
+//! The settings of a push consumer.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use rocketmq_protocol::body::ConsumeFromWhere;
+use rocketmq_protocol::{SubscriptionData, validators};
+
+use crate::client_config::Namespace;
+use crate::rebalance::{AllocateMessageQueueAveragely, AllocateMessageQueueStrategy};
+use crate::sync::{Arc, system_time_millis};
+
+const HALF_AN_HOUR_MILLIS: i64 = 30 * 60 * 1000;
+
+/// Settings of a push consumer; never written after `build`.
+pub(super) struct PushConsumerConfig {
+    /// The group, and below the topics, as brokers know them, namespace included.
+    pub(super) consumer_group: String,
+    pub(super) namespace: Namespace,
+    pub(super) unit_mode: bool,
+    pub(super) consume_from_where: ConsumeFromWhere,
+    /// Milliseconds since 1970.
+    pub(super) consume_timestamp: i64,
+    pub(super) strategy: Arc<dyn AllocateMessageQueueStrategy>,
+    pub(super) subscriptions: BTreeMap<String, SubscriptionData>,
+    pub(super) consume_threads: usize,
+    pub(super) consume_message_batch_max_size: usize,
+    pub(super) consume_concurrently_max_span: u64,
+    pub(super) pull_threshold_for_queue: u64,
+    pub(super) pull_threshold_size_for_queue: u64,
+    pub(super) pull_interval: Duration,
+    pub(super) pull_batch_size: i32,
+    pub(super) pull_batch_size_in_bytes: i32,
+    pub(super) pull_time_delay_when_exception: Duration,
+    pub(super) max_reconsume_times: Option<i32>,
+    pub(super) hand_over_grace: Duration,
+    pub(super) consume_timeout: Duration,
+}
+
+impl PushConsumerConfig {
+    pub(super) fn of(consumer_group: String) -> Self {
+        Self {
+            consumer_group,
+            namespace: Namespace::default(),
+            unit_mode: false,
+            consume_from_where: ConsumeFromWhere::ConsumeFromLastOffset,
+            consume_timestamp: system_time_millis() - HALF_AN_HOUR_MILLIS,
+            strategy: Arc::new(AllocateMessageQueueAveragely),
+            subscriptions: BTreeMap::new(),
+            consume_threads: 20,
+            consume_message_batch_max_size: 1,
+            consume_concurrently_max_span: 2000,
+            pull_threshold_for_queue: 1000,
+            pull_threshold_size_for_queue: 100,
+            pull_interval: Duration::ZERO,
+            pull_batch_size: 32,
+            pull_batch_size_in_bytes: 256 * 1024,
+            pull_time_delay_when_exception: Duration::from_secs(1),
+            max_reconsume_times: None,
+            hand_over_grace: Duration::from_millis(100),
+            consume_timeout: Duration::from_secs(15 * 60),
+        }
+    }
+
+    /// Gives group and topics the names by which brokers know them.
+    pub(super) fn move_into(&mut self, namespace: Namespace) {
+        self.consumer_group = namespace.wrap(&self.consumer_group).into_owned();
+        for (topic, mut subscription) in std::mem::take(&mut self.subscriptions) {
+            let topic = namespace.wrap(&topic).into_owned();
+            subscription.topic.clone_from(&topic);
+            self.subscriptions.insert(topic, subscription);
+        }
+        self.namespace = namespace;
+    }
+
+    pub(super) fn validate(&self, problems: &mut Vec<String>) {
+        if let Err(error) = validators::check_group(&self.consumer_group) {
+            problems.push(format!("consumer group {:?}: {error}", self.consumer_group));
+        }
+        if self.consumer_group == "DEFAULT_CONSUMER" {
+            problems.push("consumer group DEFAULT_CONSUMER is reserved".to_owned());
+        }
+        if self.subscriptions.is_empty() {
+            problems.push("no topic is subscribed".to_owned());
+        }
+        if self.consume_timeout < Duration::from_millis(1) {
+            problems.push(format!(
+                "consume_timeout is {:?}, the least is 1 ms",
+                self.consume_timeout
+            ));
+        }
+        let ranges: [(&str, u64, u64, u64); 7] = [
+            ("consume_threads", self.consume_threads as u64, 1, 1000),
+            (
+                "consume_message_batch_max_size",
+                self.consume_message_batch_max_size as u64,
+                1,
+                1024,
+            ),
+            (
+                "consume_concurrently_max_span",
+                self.consume_concurrently_max_span,
+                1,
+                65_535,
+            ),
+            (
+                "pull_threshold_for_queue",
+                self.pull_threshold_for_queue,
+                1,
+                65_535,
+            ),
+            (
+                "pull_threshold_size_for_queue",
+                self.pull_threshold_size_for_queue,
+                1,
+                1024,
+            ),
+            (
+                "pull_batch_size",
+                u64::try_from(self.pull_batch_size).unwrap_or(0),
+                1,
+                1024,
+            ),
+            (
+                "pull_interval",
+                u64::try_from(self.pull_interval.as_millis()).unwrap_or(u64::MAX),
+                0,
+                65_535,
+            ),
+        ];
+        for range in ranges {
+            check_range(range, problems);
+        }
+    }
+}
+
+pub(super) fn check_range(
+    (name, value, least, most): (&str, u64, u64, u64),
+    problems: &mut Vec<String>,
+) {
+    if !(least..=most).contains(&value) {
+        problems.push(format!("{name} is {value}, the range is {least}..={most}"));
+    }
+}

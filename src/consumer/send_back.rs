@@ -1,0 +1,151 @@
+//! Gives messages that failed back to their brokers.
+
+use std::time::Duration;
+
+use rocketmq_protocol::header::ConsumerSendMsgBackRequestHeader;
+use rocketmq_protocol::{Message, MessageExt, MessageQueue, mix_all, property};
+
+use super::default_mq_push_consumer_impl::DefaultMQPushConsumerImpl;
+use super::offset_store::broker_of;
+use super::process_queue::MessageInHands;
+use crate::client::{MOCK_BROKER_PREFIX, MQClientInstance, RouteOf, TopicPublishInfo};
+use crate::error::{Error, Result, client_error_code};
+use crate::producer::send_kernel::{Prepared, SendSettings, send_kernel};
+use crate::sync::Deadline;
+
+/// Java's timeout of giving a message back.
+pub(super) const SEND_BACK_TIMEOUT: Duration = Duration::from_secs(5);
+/// How often a message is tried before it goes to the dead-letter queue, unless set otherwise.
+const DEFAULT_MAX_RECONSUME_TIMES: i32 = 16;
+
+impl DefaultMQPushConsumerImpl {
+    /// Gives a message back to its broker for a later try (Java
+    /// `DefaultMQPushConsumerImpl#sendMessageBack`).
+    pub(super) fn send_message_back(
+        &self,
+        message: &MessageExt,
+        delay_level: i32,
+        mq: &MessageQueue,
+    ) -> Result<()> {
+        let Some(instance) = self.instance() else {
+            return Err(self
+                .member
+                .wrong_state("giving a message back with", self.member.state()));
+        };
+        if is_logical(mq) {
+            self.send_message_back_as_normal_message(&instance, message)?;
+            self.find_retries(&instance);
+            return Ok(());
+        }
+        let header = self.send_back_header(&message.into(), delay_level, mq);
+        let addr = broker_of(&instance, mq)?;
+        instance.api().consumer_send_message_back(
+            &addr,
+            &header,
+            Deadline::after(SEND_BACK_TIMEOUT),
+        )?;
+        self.find_retries(&instance);
+        Ok(())
+    }
+
+    pub(super) fn send_back_header(
+        &self,
+        message: &MessageInHands,
+        delay_level: i32,
+        mq: &MessageQueue,
+    ) -> ConsumerSendMsgBackRequestHeader {
+        ConsumerSendMsgBackRequestHeader {
+            offset: message.commit_log_offset,
+            group: self.group().to_owned(),
+            delay_level,
+            origin_msg_id: Some(message.msg_id.clone()),
+            origin_topic: Some(self.config.namespace.wrap(&message.topic).into_owned()),
+            unit_mode: Some(false),
+            max_reconsume_times: Some(
+                self.config
+                    .max_reconsume_times
+                    .unwrap_or(DEFAULT_MAX_RECONSUME_TIMES),
+            ),
+            broker_name: Some(mq.broker_name().to_owned()).filter(|_| !is_logical(mq)),
+        }
+    }
+
+    pub(super) fn find_retries(&self, instance: &MQClientInstance) {
+        let retry_topic = mix_all::retry_topic(self.group());
+        if self.rebalance.topic_queues(&retry_topic).is_none() {
+            // Otherwise a new group would find its retries only with the next route refresh.
+            instance.refresh_routes_soon();
+        }
+    }
+
+    /// Sends a message of a static topic to the retry topic: the broker that holds its queue now may
+    /// not be the one that stored it (Java
+    /// `DefaultMQPushConsumerImpl#sendMessageBackAsNormalMessage`).
+    fn send_message_back_as_normal_message(
+        &self,
+        instance: &MQClientInstance,
+        message: &MessageExt,
+    ) -> Result<()> {
+        let deadline = Deadline::after(SEND_BACK_TIMEOUT);
+        let retry_topic = mix_all::retry_topic(self.group());
+        if instance.routes().publish_queues(&retry_topic).is_empty() {
+            instance.update_topic_route_info(&retry_topic, RouteOf::Topic, deadline)?;
+        }
+        let info = TopicPublishInfo::new(instance.routes().publish_queues(&retry_topic));
+        let mq = info.select_one_message_queue(None).ok_or_else(|| {
+            Error::client(
+                client_error_code::NOT_FOUND_TOPIC_EXCEPTION,
+                format!("retry topic {retry_topic} has no queue that can be written"),
+            )
+        })?;
+        let retry = self.retry_of(message, &retry_topic);
+        let settings = SendSettings {
+            producer_group: mix_all::CLIENT_INNER_PRODUCER_GROUP.to_owned(),
+            namespace: self.config.namespace.clone(),
+            unit_mode: self.config.unit_mode,
+            create_topic_key: mix_all::AUTO_CREATE_TOPIC_KEY_TOPIC.to_owned(),
+            default_topic_queue_nums: 1,
+            compress_msg_body_over_howmuch: 4096,
+            max_message_size: usize::MAX,
+        };
+        let prepared = Prepared::new(&retry, &settings)?;
+        send_kernel(instance, &prepared, &mq, deadline).map(|_| ())
+    }
+
+    fn retry_of(&self, message: &MessageExt, retry_topic: &str) -> Message {
+        let mut retry = Message::clone(message);
+        let times = message.reconsume_times();
+        let most = self
+            .config
+            .max_reconsume_times
+            .unwrap_or(DEFAULT_MAX_RECONSUME_TIMES);
+        let origin = message
+            .property(property::ORIGIN_MESSAGE_ID)
+            .unwrap_or_else(|| message.msg_id())
+            .to_owned();
+        let topic = self.config.namespace.wrap(message.topic()).into_owned();
+        retry.set_topic(retry_topic);
+        for (name, value) in [
+            (property::ORIGIN_MESSAGE_ID, origin),
+            (property::RETRY_TOPIC, topic),
+            (
+                property::RECONSUME_TIME,
+                times.saturating_add(1).to_string(),
+            ),
+            (property::MAX_RECONSUME_TIMES, most.to_string()),
+            (
+                property::DELAY_TIME_LEVEL,
+                times.saturating_add(3).to_string(),
+            ),
+        ] {
+            retry.put_property(name, value);
+        }
+        retry.clear_property(property::TRANSACTION_PREPARED);
+        retry
+    }
+}
+
+/// Whether a queue is one of a static topic.
+pub(super) fn is_logical(mq: &MessageQueue) -> bool {
+    mq.broker_name().starts_with(MOCK_BROKER_PREFIX)
+}
