@@ -79,6 +79,18 @@ impl Member {
         }
     }
 
+    /// The instance as long as there is one: work that was begun goes on while the client ends.
+    ///
+    /// # Errors
+    /// [`Error::ServiceState`] before the start and after the end.
+    pub(crate) fn running_or_ending_instance(
+        &self,
+        operation: &str,
+    ) -> Result<Arc<MQClientInstance>> {
+        let instance = self.instance();
+        instance.ok_or_else(|| self.wrong_state(operation, self.state()))
+    }
+
     pub(crate) fn update_name_server_address_list(&self, list: &str) -> Result<()> {
         let addrs = ClientConfig::name_servers_of(list)?;
         let membership = self.membership.lock();

@@ -68,7 +68,7 @@ impl ConsumeMessageConcurrentlyService {
                 process_queue: Arc::clone(process_queue),
                 messages: std::mem::replace(&mut messages, rest),
             };
-            self.execute(consumer, Box::new(move || request.run()));
+            self.execute(consumer, process_queue, Box::new(move || request.run()));
         }
     }
 
@@ -77,8 +77,14 @@ impl ConsumeMessageConcurrentlyService {
         self.pool.refuse_tasks();
     }
 
-    /// Without a thread to be had, a task is tried again later (as in Java).
-    fn execute(&self, consumer: &Arc<DefaultMQPushConsumerImpl>, task: Task) {
+    /// Without a thread to be had, a task is tried again later, until it is taken or its queue is
+    /// dropped.
+    fn execute(
+        &self,
+        consumer: &Arc<DefaultMQPushConsumerImpl>,
+        queue: &Arc<ProcessQueue>,
+        task: Task,
+    ) {
         let Err(rejected) = self.pool.execute(task) else {
             return;
         };
@@ -91,9 +97,12 @@ impl ConsumeMessageConcurrentlyService {
             rejected.reason
         );
         let weak = Arc::downgrade(consumer);
+        let queue = Arc::clone(queue);
         consumer.later(LOCAL_RETRY, move || {
-            if let Some(consumer) = weak.upgrade() {
-                consumer.consume_service().execute(&consumer, rejected.task);
+            let consumer = weak.upgrade().filter(|_| !queue.is_dropped());
+            if let Some(consumer) = consumer {
+                let service = consumer.consume_service();
+                service.execute(&consumer, &queue, rejected.task);
             }
         });
     }
@@ -196,7 +205,9 @@ impl ConsumeRequest {
             ..
         } = self;
         let succeeded = match status {
-            ConsumeConcurrentlyStatus::ConsumeSuccess => context.ack_index().saturating_add(1),
+            ConsumeConcurrentlyStatus::ConsumeSuccess => {
+                usize::try_from(context.ack_index().saturating_add(1)).unwrap_or(0)
+            }
             ConsumeConcurrentlyStatus::ReconsumeLater => 0,
         };
         let mut finished = Vec::with_capacity(messages.len());

@@ -135,6 +135,67 @@ impl DefaultMQPushConsumer {
         Ok(())
     }
 
+    /// Subscribes a topic, or gives a subscribed one another expression: tags joined by `||`, or `*`
+    /// for all messages. It may be called at any time before the end. On a running consumer the
+    /// brokers are told before this returns, and the group is looked at soon afterwards.
+    ///
+    /// Members are listed by group, not by topic: while other members of the group have not
+    /// subscribed the topic, the queues that fall to them are consumed by nobody; and brokers keep
+    /// one expression for a group and topic, the one told last. So all members should be changed,
+    /// one after the other. A pull that a broker holds at that moment keeps the old expression, for
+    /// 20 s at most.
+    ///
+    /// # Blocking
+    /// On a running consumer, at most `mq_client_api_timeout` (3 s) for a new topic's route and as
+    /// long for the heartbeats all together. Servers that cannot be reached are logged, and told
+    /// later.
+    ///
+    /// # Errors
+    /// [`InvalidConfig`](crate::Error::InvalidConfig) for a topic or expression that cannot be, and
+    /// nothing is changed; [`ServiceState`](crate::Error::ServiceState) after the end.
+    ///
+    /// # Java
+    /// `DefaultMQPushConsumer#subscribe(String, String)`, on a running consumer too.
+    pub fn subscribe(&self, topic: &str, sub_expression: &str) -> Result<()> {
+        self.handle.client().subscribe(topic, sub_expression)
+    }
+
+    /// Ends the subscription of a topic. A running consumer saves how far it came in the topic's
+    /// queues and gives them up soon afterwards; what the listener has of them at that moment counts
+    /// no more, and is delivered again to whoever consumes the topic next. Nothing happens for a
+    /// topic that is not subscribed.
+    ///
+    /// # Errors
+    /// [`InvalidConfig`](crate::Error::InvalidConfig) for what is no topic, or the group's retry
+    /// topic; [`ServiceState`](crate::Error::ServiceState) after the end.
+    ///
+    /// # Java
+    /// `DefaultMQPushConsumer#unsubscribe`. Offsets are saved first.
+    pub fn unsubscribe(&self, topic: &str) -> Result<()> {
+        self.handle.client().unsubscribe(topic)
+    }
+
+    /// Pulls nothing more until [`resume`](Self::resume): what was pulled before is consumed, then
+    /// the listener is left alone. The consumer stays a member of its group and keeps its queues.
+    ///
+    /// # Java
+    /// `DefaultMQPushConsumer#suspend`. There no rebalance is made meanwhile, and the messages of
+    /// pulls that are under way are delivered.
+    pub fn suspend(&self) {
+        self.handle.client().set_suspended(true);
+    }
+
+    /// Ends [`suspend`](Self::suspend); messages come again within a second. Java
+    /// `DefaultMQPushConsumer#resume`.
+    pub fn resume(&self) {
+        self.handle.client().set_suspended(false);
+    }
+
+    /// Whether it is suspended. Java `DefaultMQPushConsumerImpl#isPause`.
+    pub fn is_suspended(&self) -> bool {
+        self.handle.client().is_suspended()
+    }
+
     /// Replaces the list of name servers, `host:port` joined by `;`. All clients that share the
     /// instance have it from now on. If the server in use is not in it, its connection is closed and
     /// what is being asked there is asked of another one.

@@ -97,8 +97,8 @@ impl DefaultMQPushConsumerBuilder {
     }
 
     /// The time from which on messages count for
-    /// [`ConsumeFromTimestamp`](ConsumeFromWhere::ConsumeFromTimestamp), in milliseconds since 1970.
-    /// Default: half an hour before the builder was made; Java `consumeTimestamp`, a text in local
+    /// [`ConsumeFromTimestamp`](ConsumeFromWhere::ConsumeFromTimestamp), in milliseconds since 1970,
+    /// 0 or later. Default: half an hour before the builder was made; Java `consumeTimestamp`, a text in local
     /// time to the second.
     pub fn consume_timestamp(mut self, millis: i64) -> Self {
         self.config.consume_timestamp = millis;
@@ -141,6 +141,37 @@ impl DefaultMQPushConsumerBuilder {
         self
     }
 
+    /// How many unfinished messages of a topic are kept; its own queues have equal parts of that, at
+    /// least 1 each, in place of [`pull_threshold_for_queue`](Self::pull_threshold_for_queue).
+    /// Default: no such limit, range 1..=6,553,500; Java `pullThresholdForTopic`, -1 for none.
+    pub fn pull_threshold_for_topic(mut self, messages: u64) -> Self {
+        self.config.pull_threshold_for_topic = Some(messages);
+        self
+    }
+
+    /// How many MiB of unfinished messages of a topic are kept; its own queues have equal parts of
+    /// that, at least 1 MiB each, in place of
+    /// [`pull_threshold_size_for_queue`](Self::pull_threshold_size_for_queue). Default: no such
+    /// limit, range 1..=102,400; Java `pullThresholdSizeForTopic`, -1 for none.
+    pub fn pull_threshold_size_for_topic(mut self, mebibytes: u64) -> Self {
+        self.config.pull_threshold_size_for_topic = Some(mebibytes);
+        self
+    }
+
+    /// How many bytes all messages together may keep that any consumer of this process has received
+    /// and anybody still holds: one that waits for the listener, one that the listener has put aside,
+    /// a clone of its body. From there on this consumer pulls nothing until some are let go of; a
+    /// listener that never does stops it, which is logged. Each message counts with its body, its
+    /// properties and 1 KiB; a body that is a small part of its reply has memory of its own, and
+    /// does not keep the rest of the reply. Pulls that are under way when the limit is reached exceed it by
+    /// one reply a queue at most (`pull_batch_size_in_bytes`, or one message if that is larger).
+    ///
+    /// Default: no limit, range 1 MiB and more; Java has no such setting.
+    pub fn max_retained_bytes(mut self, bytes: u64) -> Self {
+        self.config.max_retained_bytes = Some(bytes);
+        self
+    }
+
     /// A pause after each pull that brought messages. Default 0, range up to 65,535 ms; Java
     /// `pullInterval`.
     pub fn pull_interval(mut self, interval: Duration) -> Self {
@@ -155,15 +186,22 @@ impl DefaultMQPushConsumerBuilder {
         self
     }
 
-    /// How long a queue rests after a failed pull. Default 1 s; Java
+    /// The most bytes in one pull, of which brokers make at least one message. Default 262,144, range
+    /// 1..=8,388,608; brokers have limits of their own. Java `pullBatchSizeInBytes`.
+    pub fn pull_batch_size_in_bytes(mut self, bytes: i32) -> Self {
+        self.config.pull_batch_size_in_bytes = bytes;
+        self
+    }
+
+    /// How long a queue rests after a failed pull. Default 1 s, at least 1 ms; Java
     /// `pullTimeDelayMillsWhenException`.
     pub fn pull_time_delay_when_exception(mut self, delay: Duration) -> Self {
         self.config.pull_time_delay_when_exception = delay;
         self
     }
 
-    /// How often a message is tried before it goes to the group's dead-letter queue. Default 16;
-    /// Java `maxReconsumeTimes`.
+    /// How often a message is tried again before it goes to the group's dead-letter queue. Default
+    /// 16, at least 0; Java `maxReconsumeTimes`, -1 for 16.
     pub fn max_reconsume_times(mut self, times: i32) -> Self {
         self.config.max_reconsume_times = Some(times);
         self

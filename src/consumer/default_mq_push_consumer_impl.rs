@@ -1,11 +1,10 @@
 //! Behind the push consumer's handle: what it has, its beginning and its end.
 
-use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
 
 use rocketmq_protocol::body::{ConsumeType, ConsumerData, MASTER_ID, MessageModel};
-use rocketmq_protocol::{MessageQueue, SubscriptionData, mix_all};
+use rocketmq_protocol::{MessageQueue, SubscriptionData, mix_all, validators};
 
 use super::consume_message_concurrently_service::ConsumeMessageConcurrentlyService;
 use super::listener::{MessageListenerConcurrently, MessageQueueListener};
@@ -13,16 +12,18 @@ use super::offset_store::RemoteBrokerOffsetStore;
 use super::process_queue::ProcessQueue;
 use super::pull_request::PullRequest;
 use super::push_consumer_config::PushConsumerConfig;
+use super::queue_change_caller::QueueChangeCaller;
 use super::rebalance_push_impl::RebalancePushImpl;
+use super::subscription_table::SubscriptionTable;
 use crate::client::{
     Client, MQClientInstance, MQClientManager, MQConsumerInner, Member, Role, RouteOf,
     ShutdownReport,
 };
 use crate::client_config::ClientConfig;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::rebalance::RebalanceImpl;
 use crate::service::{ServiceState, TaskHandle};
-use crate::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Arc, Deadline, Mutex, Weak, system_time_millis};
 
 /// Java's timeout of offset queries.
@@ -33,15 +34,14 @@ pub(super) struct DefaultMQPushConsumerImpl {
     pub(super) member: Member,
     /// Set at the end of the start: one look at the group is enough for all that it learnt.
     ready: AtomicBool,
-    /// What heartbeats say of when the subscriptions last changed. Pulls say when their expression
-    /// was made, which brokers know since before the first pull: a newer number in a pull than in
-    /// the last heartbeat would be refused.
-    heartbeat_sub_version: AtomicI64,
+    suspended: AtomicBool,
+    /// Whether pulls wait because of `max_retained_bytes`.
+    pub(super) waits_for_memory: AtomicBool,
+    pub(super) subscriptions: SubscriptionTable,
     pub(super) rebalance: RebalanceImpl<ProcessQueue>,
     pub(super) offsets: RemoteBrokerOffsetStore,
     pub(super) consume_service: ConsumeMessageConcurrentlyService,
-    /// Taken out at the end, like the listener of messages.
-    message_queue_listener: Mutex<Option<Arc<dyn MessageQueueListener>>>,
+    queue_changes: QueueChangeCaller,
     /// Looks for messages that the listener does not return.
     expiry_check: Mutex<Option<TaskHandle>>,
 }
@@ -65,7 +65,10 @@ impl DefaultMQPushConsumerImpl {
             ..SubscriptionData::default()
         };
         config.subscriptions.insert(retry_topic, retries);
+        let subscriptions = std::mem::take(&mut config.subscriptions);
         Self {
+            subscriptions: SubscriptionTable::new(subscriptions.into_values()),
+            queue_changes: QueueChangeCaller::new(&group, message_queue_listener),
             rebalance: RebalanceImpl::new(group.clone(), Arc::clone(&config.strategy)),
             offsets: RemoteBrokerOffsetStore::new(group.clone()),
             consume_service: ConsumeMessageConcurrentlyService::new(
@@ -77,8 +80,8 @@ impl DefaultMQPushConsumerImpl {
             config,
             member: Member::new(Role::Consumer, group, client_config, manager),
             ready: AtomicBool::new(false),
-            heartbeat_sub_version: AtomicI64::new(0),
-            message_queue_listener: Mutex::new(message_queue_listener),
+            suspended: AtomicBool::new(false),
+            waits_for_memory: AtomicBool::new(false),
             expiry_check: Mutex::new(None),
         }
     }
@@ -132,12 +135,8 @@ impl DefaultMQPushConsumerImpl {
             instance.register_consumer(self.group(), weak);
         })?;
         let retry_topic = mix_all::retry_topic(self.group());
-        let topics = self
-            .config
-            .subscriptions
-            .keys()
-            .filter(|topic| **topic != retry_topic);
-        for topic in topics {
+        let topics = self.subscriptions.topics();
+        for topic in topics.iter().filter(|topic| **topic != retry_topic) {
             self.learn_route(&instance, topic);
         }
         instance.send_heartbeat_to_all_broker(Deadline::after(instance.api_timeout()));
@@ -187,6 +186,7 @@ impl DefaultMQPushConsumerImpl {
                 process_queue,
                 next_offset: None,
                 suggested_broker_id: MASTER_ID,
+                failures: 0,
             };
             instance
                 .pull_requests()
@@ -214,23 +214,87 @@ impl DefaultMQPushConsumerImpl {
         mq_all: &[MessageQueue],
         mq_divided: &[MessageQueue],
     ) {
-        self.heartbeat_sub_version
-            .store(system_time_millis(), Ordering::Relaxed);
+        self.subscriptions.queues_changed();
         if let Some(instance) = self.instance() {
             instance.heartbeat_soon();
         }
-        let listener = self.message_queue_listener.lock().clone();
-        if let Some(listener) = listener {
+        if self.queue_changes.has_listener() {
             let namespace = &self.config.namespace;
             let unwrapped = |queues: &[MessageQueue]| -> Vec<MessageQueue> {
                 queues.iter().map(|mq| namespace.unwrap_queue(mq)).collect()
             };
-            listener.message_queue_changed(
+            self.queue_changes.changed(
                 &namespace.unwrap(topic),
-                &unwrapped(mq_all),
-                &unwrapped(mq_divided),
+                unwrapped(mq_all),
+                unwrapped(mq_divided),
             );
         }
+    }
+
+    /// Subscribes a topic, or changes its expression, at any time of the consumer's life but after
+    /// its end (Java `DefaultMQPushConsumerImpl#subscribe`).
+    pub(super) fn subscribe(&self, topic: &str, sub_expression: &str) -> Result<()> {
+        let topic = self.checked_topic(topic)?;
+        let data = SubscriptionData::build(&topic, sub_expression, 0)
+            .map_err(|error| refused(&topic, &error))?;
+        if self.member.state() == ServiceState::ShutdownAlready {
+            return Err(self.wrong_state("subscribing with"));
+        }
+        let told = self.subscriptions.tell(data);
+        if let (true, Some(instance)) = (self.is_running(), self.instance()) {
+            if told.is_new_topic {
+                self.learn_route(&instance, &topic);
+            }
+            instance.send_heartbeat_to_all_broker(Deadline::after(instance.api_timeout()));
+            instance.rebalance_soon(self.group());
+        }
+        self.subscriptions.use_told(&topic, told.version);
+        Ok(())
+    }
+
+    /// Java `DefaultMQPushConsumerImpl#unsubscribe`.
+    pub(super) fn unsubscribe(&self, topic: &str) -> Result<()> {
+        let topic = self.checked_topic(topic)?;
+        if self.member.state() == ServiceState::ShutdownAlready {
+            return Err(self.wrong_state("unsubscribing with"));
+        }
+        if let (true, true, Some(instance)) = (
+            self.subscriptions.remove(&topic),
+            self.is_running(),
+            self.instance(),
+        ) {
+            instance.heartbeat_soon();
+            instance.rebalance_soon(self.group());
+        }
+        Ok(())
+    }
+
+    /// The topic's name on the servers. The retry topic is not the user's.
+    fn checked_topic(&self, topic: &str) -> Result<String> {
+        let wrapped = self.config.namespace.wrap(topic).into_owned();
+        validators::check_topic(&wrapped).map_err(|error| refused(topic, &error))?;
+        if wrapped == mix_all::retry_topic(self.group()) {
+            return Err(refused(topic, &"it is the group's own retry topic"));
+        }
+        Ok(wrapped)
+    }
+
+    fn wrong_state(&self, operation: &str) -> Error {
+        self.member.wrong_state(operation, self.member.state())
+    }
+
+    pub(super) fn is_suspended(&self) -> bool {
+        self.suspended.load(Ordering::Acquire)
+    }
+
+    pub(super) fn set_suspended(&self, suspended: bool) {
+        self.suspended.store(suspended, Ordering::Release);
+    }
+}
+
+fn refused(topic: &str, why: &impl fmt::Display) -> Error {
+    Error::InvalidConfig {
+        problems: vec![format!("topic {topic:?}: {why}")],
     }
 }
 
@@ -276,47 +340,35 @@ impl Client for DefaultMQPushConsumerImpl {
             report.threads_joined &= membership.leave(deadline);
         }
         self.consume_service.release_listener();
-        let listener = self.message_queue_listener.lock().take();
-        drop(listener);
+        report.threads_joined &= self.queue_changes.shutdown(deadline);
         report
     }
 }
 
 impl MQConsumerInner for DefaultMQPushConsumerImpl {
     fn consumer_data(&self) -> ConsumerData {
-        let version = self.heartbeat_sub_version.load(Ordering::Relaxed);
-        let subscriptions = self
-            .config
-            .subscriptions
-            .values()
-            .cloned()
-            .map(|mut subscription| {
-                subscription.sub_version = subscription.sub_version.max(version);
-                subscription
-            });
         ConsumerData {
             consume_from_where: self.config.consume_from_where,
             consume_type: ConsumeType::ConsumePassively,
             group_name: self.group().to_owned(),
             message_model: MessageModel::Clustering,
-            subscription_data_set: subscriptions.collect(),
+            subscription_data_set: self.subscriptions.told(),
             unit_mode: self.config.unit_mode,
         }
     }
 
     fn subscribed_topics(&self) -> Vec<String> {
-        self.config.subscriptions.keys().cloned().collect()
+        self.subscriptions.topics().into_iter().collect()
     }
 
     fn is_subscribe_topic_need_update(&self, topic: &str) -> bool {
-        self.config.subscriptions.contains_key(topic)
-            && self.rebalance.topic_queues(topic).is_none()
+        let is_known = self.rebalance.topic_queues(topic).is_some();
+        self.subscriptions.get(topic).is_some()
+            && (!is_known || self.subscriptions.is_route_awaited(topic))
     }
 
     fn update_topic_subscribe_info(&self, topic: &str, queues: &Arc<[MessageQueue]>) {
-        if self.config.subscriptions.contains_key(topic)
-            && self.rebalance.set_topic_queues(topic, queues)
-        {
+        if self.subscriptions.route_came(topic) && self.rebalance.set_topic_queues(topic, queues) {
             if let Some(instance) = self.instance() {
                 instance.rebalance_soon(self.group());
             }
@@ -331,7 +383,7 @@ impl MQConsumerInner for DefaultMQPushConsumerImpl {
         let (true, Some(instance)) = (self.is_running(), self.instance()) else {
             return true;
         };
-        let topics: BTreeSet<String> = self.config.subscriptions.keys().cloned().collect();
+        let topics = self.subscriptions.topics();
         self.rebalance
             .do_rebalance(&instance, &topics, &RebalancePushImpl(&self))
     }

@@ -15,7 +15,7 @@ pub enum ConsumeConcurrentlyStatus {
 #[derive(Debug)]
 pub struct ConsumeConcurrentlyContext {
     message_queue: MessageQueue,
-    ack_index: usize,
+    ack_index: i32,
     delay_level_when_next_consume: i32,
 }
 
@@ -23,7 +23,7 @@ impl ConsumeConcurrentlyContext {
     pub(super) fn new(message_queue: MessageQueue) -> Self {
         Self {
             message_queue,
-            ack_index: usize::MAX,
+            ack_index: i32::MAX,
             delay_level_when_next_consume: 0,
         }
     }
@@ -34,14 +34,14 @@ impl ConsumeConcurrentlyContext {
     }
 
     /// With [`ConsumeSuccess`](ConsumeConcurrentlyStatus::ConsumeSuccess), says that only the
-    /// messages up to this position are done; those behind it are delivered again. Default: all.
-    /// Java `ackIndex`.
-    pub fn set_ack_index(&mut self, index: usize) {
+    /// messages up to this position are done; those behind it are delivered again. -1: none is done.
+    /// Default: all, as for every position beyond the last. Java `ackIndex`.
+    pub fn set_ack_index(&mut self, index: i32) {
         self.ack_index = index;
     }
 
     /// The last position that counts as done.
-    pub fn ack_index(&self) -> usize {
+    pub fn ack_index(&self) -> i32 {
         self.ack_index
     }
 
@@ -95,8 +95,9 @@ where
 /// # Java
 /// `MessageQueueListener`
 pub trait MessageQueueListener: Send + Sync {
-    /// The own queues of `topic` are now `mq_divided`, of `mq_all`. It runs on the rebalance thread:
-    /// while it runs, no group of the instance is rebalanced.
+    /// The own queues of `topic` are now `mq_divided`, of `mq_all`, each sorted. It runs on a thread
+    /// of the consumer, one call after the other, and may block: nothing waits for it but later
+    /// calls, of which those for one topic become one, with its last state. A panic is logged.
     fn message_queue_changed(
         &self,
         topic: &str,

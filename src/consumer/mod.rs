@@ -23,11 +23,17 @@ mod pull_request;
 #[cfg(not(loom))]
 mod push_consumer_config;
 #[cfg(not(loom))]
+mod queue_change_caller;
+#[cfg(not(loom))]
 mod rebalance_push_impl;
+#[cfg(not(loom))]
+mod retained_bytes;
 #[cfg(not(loom))]
 mod send_back;
 #[cfg(not(loom))]
 mod start_offset;
+#[cfg(not(loom))]
+mod subscription_table;
 
 #[cfg(not(loom))]
 pub use default_mq_push_consumer::DefaultMQPushConsumer;

@@ -1,4 +1,4 @@
-use std::collections::{BTreeMap, HashMap, btree_map};
+use std::collections::{BTreeMap, btree_map};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
@@ -34,28 +34,18 @@ pub(crate) struct ProcessQueue {
 #[derive(Debug)]
 struct State {
     entries: BTreeMap<i64, Entry>,
-    /// What the entries keep alive, by the number of their put. Each has an entry left.
-    batches: HashMap<u64, Batch>,
-    next_batch: u64,
-    /// The offset put last, not the largest one: after a step back in the queue it goes back too.
+    /// Up to where the queue was pulled; not the largest one: after a step back in the queue it goes
+    /// back too.
     queue_offset_max: i64,
     body_bytes: u64,
-    retained_bytes: u64,
     last_pull: Instant,
 }
 
 #[derive(Debug)]
 struct Entry {
     body_bytes: u64,
-    batch: u64,
     /// Since when the listener has it, if it does.
     in_hands: Option<(Instant, MessageInHands)>,
-}
-
-#[derive(Debug)]
-struct Batch {
-    entries: usize,
-    retained_bytes: u64,
 }
 
 /// One message to be put: where it is in the queue and how long its body is.
@@ -103,8 +93,6 @@ pub(crate) struct CachedAmount {
     pub(crate) count: u64,
     /// The sum of the bodies, which `pullThresholdSizeForQueue` limits.
     pub(crate) body_bytes: u64,
-    /// The memory that is kept alive: a small body that is a slice of a large reply keeps it all.
-    pub(crate) retained_bytes: u64,
     /// The smallest and the largest offset.
     pub(crate) offsets: Option<(i64, i64)>,
 }
@@ -130,11 +118,8 @@ impl ProcessQueue {
             clock,
             state: Mutex::new(State {
                 entries: BTreeMap::new(),
-                batches: HashMap::new(),
-                next_batch: 0,
                 queue_offset_max: 0,
                 body_bytes: 0,
-                retained_bytes: 0,
                 last_pull: now,
             }),
         }
@@ -151,8 +136,7 @@ impl ProcessQueue {
         self.dropped.store(true, Ordering::Release);
     }
 
-    /// Takes pulled messages into account. `retained_bytes` is the memory that they share and keep
-    /// alive together, until the last of them is removed.
+    /// Takes pulled messages into account.
     ///
     /// An offset that is there already is not counted again. A drop that happens meanwhile may come
     /// too late to refuse them, so whoever consumes asks again.
@@ -162,15 +146,11 @@ impl ProcessQueue {
     pub(crate) fn put_messages(
         &self,
         messages: impl IntoIterator<Item = impl Into<CachedMessage>>,
-        retained_bytes: u64,
     ) -> Result<(), Dropped> {
         let mut state = self.state.lock();
         if self.is_dropped() {
             return Err(Dropped);
         }
-        let batch = state.next_batch;
-        state.next_batch += 1;
-        let mut entries = 0;
         for message in messages {
             let message = message.into();
             let btree_map::Entry::Vacant(place) = state.entries.entry(message.queue_offset) else {
@@ -178,26 +158,24 @@ impl ProcessQueue {
             };
             place.insert(Entry {
                 body_bytes: message.body_bytes,
-                batch,
                 in_hands: None,
             });
             state.queue_offset_max = message.queue_offset;
             state.body_bytes += message.body_bytes;
-            entries += 1;
-        }
-        if entries > 0 {
-            state.retained_bytes += retained_bytes;
-            let retained = Batch {
-                entries,
-                retained_bytes,
-            };
-            state.batches.insert(batch, retained);
         }
         Ok(())
     }
 
+    /// Notes that all before `next` was pulled, though not all of it was wanted: with the last
+    /// message in work that is done too. Returns the offset to commit if nothing is in work.
+    pub(crate) fn passed_to(&self, next: i64) -> Option<i64> {
+        let mut state = self.state.lock();
+        state.queue_offset_max = next.saturating_sub(1);
+        state.entries.is_empty().then_some(next)
+    }
+
     /// Takes consumed messages out and returns the offset to commit: the smallest one left, or the
-    /// one after the last put if none is left. `None` if there was nothing to begin with.
+    /// one after the last pulled if none is left. `None` if there was nothing to begin with.
     ///
     /// Offsets that are not there are passed over.
     pub(crate) fn remove_messages(&self, offsets: impl IntoIterator<Item = i64>) -> Option<i64> {
@@ -257,9 +235,7 @@ impl ProcessQueue {
     pub(crate) fn clear(&self) {
         let mut state = self.state.lock();
         state.entries.clear();
-        state.batches.clear();
         state.body_bytes = 0;
-        state.retained_bytes = 0;
         state.queue_offset_max = 0;
     }
 
@@ -270,7 +246,6 @@ impl ProcessQueue {
         CachedAmount {
             count: state.entries.len() as u64,
             body_bytes: state.body_bytes,
-            retained_bytes: state.retained_bytes,
             offsets: first.zip(last).map(|((min, _), (max, _))| (*min, *max)),
         }
     }
@@ -299,13 +274,6 @@ impl State {
             return;
         };
         self.body_bytes -= entry.body_bytes;
-        if let Some(batch) = self.batches.get_mut(&entry.batch) {
-            batch.entries -= 1;
-            if batch.entries == 0 {
-                self.retained_bytes -= batch.retained_bytes;
-                self.batches.remove(&entry.batch);
-            }
-        }
     }
 }
 

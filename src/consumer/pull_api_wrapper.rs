@@ -2,15 +2,14 @@
 
 use rocketmq_protocol::{MessageExt, MessageQueue, StoredMessages, SubscriptionData, property};
 
+use super::retained_bytes;
 use crate::client::PullReply;
 use crate::sync::Arc;
 
-/// The wanted messages of a reply, and what they keep alive.
+/// The wanted messages of a reply.
 #[derive(Debug)]
 pub(super) struct PulledMessages {
     pub(super) messages: Vec<MessageExt>,
-    /// The reply's bytes, which the bodies are slices of.
-    pub(super) retained_bytes: u64,
     /// Where to pull on.
     pub(super) next_offset: i64,
 }
@@ -27,14 +26,13 @@ pub(super) fn process_pull_result(
     subscription: &SubscriptionData,
     reply: PullReply,
 ) -> PulledMessages {
-    let retained_bytes = reply.body.len() as u64;
     let min_offset = reply.header.min_offset.to_string();
     let max_offset = reply.header.max_offset.to_string();
     let broker_name: Arc<str> = mq.broker_name().into();
     let mut messages = Vec::new();
     let mut read_to = offset;
     let mut ends_unreadable = false;
-    for decoded in StoredMessages::new(reply.body) {
+    for decoded in StoredMessages::new(reply.body.clone()) {
         ends_unreadable = decoded.is_err();
         match decoded {
             Ok(mut message) => {
@@ -50,6 +48,7 @@ pub(super) fn process_pull_result(
                 let fields = message.message_mut();
                 fields.put_property(property::MIN_OFFSET, min_offset.as_str());
                 fields.put_property(property::MAX_OFFSET, max_offset.as_str());
+                retained_bytes::count(&mut message, &reply.body);
                 messages.push(message);
             }
             Err(error) => log::error!(
@@ -68,7 +67,6 @@ pub(super) fn process_pull_result(
     };
     PulledMessages {
         messages,
-        retained_bytes,
         next_offset,
     }
 }

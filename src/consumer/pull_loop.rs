@@ -6,17 +6,20 @@ use rocketmq_protocol::header::PullMessageRequestHeader;
 use rocketmq_protocol::{MessageQueue, SubscriptionData, response_code, sys_flag};
 
 use super::default_mq_push_consumer_impl::{DefaultMQPushConsumerImpl, OFFSET_TIMEOUT};
-use super::process_queue::ProcessQueue;
 use super::pull_api_wrapper::process_pull_result;
 use super::pull_request::PullRequest;
+use super::retained_bytes::retained_bytes;
 use crate::client::{FindBrokerResult, OnlyThisBroker, PullReply};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, client_error_code};
+use crate::sync::atomic::Ordering;
 use crate::sync::{Arc, Deadline};
 
 /// Java `PULL_TIME_DELAY_MILLS_WHEN_CACHE_FLOW_CONTROL`.
 const PULL_TIME_DELAY_WHEN_CACHE_FLOW_CONTROL: Duration = Duration::from_millis(50);
 /// Java `PULL_TIME_DELAY_MILLS_WHEN_BROKER_FLOW_CONTROL`.
 const PULL_TIME_DELAY_WHEN_BROKER_FLOW_CONTROL: Duration = Duration::from_millis(20);
+/// Java `PULL_TIME_DELAY_MILLS_WHEN_SUSPEND`.
+const PULL_TIME_DELAY_WHEN_SUSPENDED: Duration = Duration::from_secs(1);
 /// Java `BROKER_SUSPEND_MAX_TIME_MILLIS`.
 const BROKER_SUSPEND_MAX_TIME: Duration = Duration::from_secs(15);
 /// Java `CONSUMER_TIMEOUT_MILLIS_WHEN_SUSPEND`: a broker sweeps the requests it holds only every 5
@@ -43,14 +46,18 @@ impl DefaultMQPushConsumerImpl {
             return;
         };
         request.process_queue.pulled();
-        if self.has_enough(&request.process_queue) {
+        if self.is_suspended() {
+            return self.again(request, PULL_TIME_DELAY_WHEN_SUSPENDED);
+        }
+        if self.has_enough(&request) {
             return self.again(request, PULL_TIME_DELAY_WHEN_CACHE_FLOW_CONTROL);
         }
         let Some(offset) = request.next_offset else {
             return self.find_start(&instance, request);
         };
-        let Some(subscription) = self.config.subscriptions.get(request.mq.topic()) else {
-            return;
+        let Some(subscription) = self.subscriptions.get(request.mq.topic()) else {
+            // The next rebalance drops the queue, unless the topic is subscribed again before.
+            return self.again(request, self.config.pull_time_delay_when_exception);
         };
         let broker_name = instance.routes().broker_name(&request.mq);
         let Some(broker) = instance.brokers().find_broker_address_in_subscribe(
@@ -58,9 +65,12 @@ impl DefaultMQPushConsumerImpl {
             request.suggested_broker_id,
             OnlyThisBroker::No,
         ) else {
-            log::warn!("{}: its broker is in no route", request.mq);
             instance.refresh_routes_soon();
-            return self.again(request, self.config.pull_time_delay_when_exception);
+            let error = Error::client(
+                client_error_code::BROKER_NOT_EXIST_EXCEPTION,
+                format!("broker {broker_name} is in no route"),
+            );
+            return self.on_pull_error(request, &error);
         };
         let mq = request.mq.clone();
         let weak = Arc::downgrade(self);
@@ -70,6 +80,7 @@ impl DefaultMQPushConsumerImpl {
             };
             match outcome {
                 Ok(reply) => {
+                    request.failures = 0;
                     request.suggested_broker_id = reply.header.suggest_which_broker_id;
                     request.next_offset = Some(reply.header.next_begin_offset);
                     consumer.on_pull_reply(request, offset, reply);
@@ -79,7 +90,7 @@ impl DefaultMQPushConsumerImpl {
         };
         // The pull tells the broker how far the group has come.
         self.offsets.send_with_offset(&mq, |committed| {
-            let header = self.pull_header((&mq, offset), committed, subscription, &broker);
+            let header = self.pull_header((&mq, offset), committed, &subscription, &broker);
             let deadline = Deadline::after(CONSUMER_TIMEOUT_WHEN_SUSPEND);
             instance
                 .api()
@@ -117,12 +128,58 @@ impl DefaultMQPushConsumerImpl {
         }
     }
 
-    /// Flow control: by count, by size, and by the distance that one stuck message may hold back.
-    fn has_enough(&self, queue: &ProcessQueue) -> bool {
-        let cached = queue.cached();
-        cached.count > self.config.pull_threshold_for_queue
-            || cached.body_bytes / MEBIBYTE > self.config.pull_threshold_size_for_queue
+    /// Flow control: by count, by size, by the distance that one stuck message may hold back, and by
+    /// the memory that all received messages of the process keep.
+    fn has_enough(&self, request: &PullRequest) -> bool {
+        let cached = request.process_queue.cached();
+        let (count, mebibytes) = self.thresholds(request.mq.topic());
+        cached.count > count
+            || cached.body_bytes / MEBIBYTE > mebibytes
             || cached.span() > self.config.consume_concurrently_max_span
+            || self.process_has_enough()
+    }
+
+    /// How many messages and MiB of a queue may be in work: a threshold of the topic, divided among
+    /// the topic's own queues, counts in place of the queue's. (Java writes the quotient over the
+    /// user's setting, and divides by the number of own queues of all topics.)
+    fn thresholds(&self, topic: &str) -> (u64, u64) {
+        let config = &self.config;
+        let of_topic = (
+            config.pull_threshold_for_topic,
+            config.pull_threshold_size_for_topic,
+        );
+        let own = match of_topic {
+            (None, None) => 1,
+            _ => self.own_queue_count(topic).max(1),
+        };
+        let part = |of_topic: Option<u64>, of_queue: u64| {
+            of_topic.map_or(of_queue, |whole| (whole / own).max(1))
+        };
+        (
+            part(of_topic.0, config.pull_threshold_for_queue),
+            part(of_topic.1, config.pull_threshold_size_for_queue),
+        )
+    }
+
+    fn own_queue_count(&self, topic: &str) -> u64 {
+        let queues = self.rebalance.process_queues();
+        queues.iter().filter(|(mq, _)| mq.topic() == topic).count() as u64
+    }
+
+    fn process_has_enough(&self) -> bool {
+        let Some(most) = self.config.max_retained_bytes else {
+            return false;
+        };
+        let kept = retained_bytes();
+        let enough = kept >= most;
+        if enough != self.waits_for_memory.swap(enough, Ordering::Relaxed) && enough {
+            log::warn!(
+                "group {}: received messages keep {kept} bytes, max_retained_bytes is {most}; \
+                 nothing is pulled until some are let go of",
+                self.group()
+            );
+        }
+        enough
     }
 
     fn on_pull_reply(self: &Arc<Self>, request: Box<PullRequest>, offset: i64, reply: PullReply) {
@@ -130,46 +187,56 @@ impl DefaultMQPushConsumerImpl {
             response_code::SUCCESS => self.on_found(request, offset, reply),
             response_code::PULL_OFFSET_MOVED => self.on_offset_illegal(&request),
             _ => {
-                // Nothing is there, or nothing that matches: what was passed over is done, unless
-                // something before it is still in work.
-                if request.process_queue.cached().count == 0 {
-                    let passed = reply.header.next_begin_offset;
-                    self.commit(&request.mq, passed, &request.process_queue);
-                }
+                // Nothing is there, or nothing that matches.
+                self.pass_over(&request, reply.header.next_begin_offset);
                 self.again(request, Duration::ZERO);
             }
         }
     }
 
+    /// What was passed over is done as soon as all before it is.
+    fn pass_over(&self, request: &PullRequest, next: i64) {
+        if let Some(offset) = request.process_queue.passed_to(next) {
+            self.commit(&request.mq, offset, &request.process_queue);
+        }
+    }
+
     fn on_found(self: &Arc<Self>, mut request: Box<PullRequest>, offset: i64, reply: PullReply) {
-        let Some(subscription) = self.config.subscriptions.get(request.mq.topic()) else {
-            return;
+        let subscription = self.subscriptions.get(request.mq.topic());
+        let (Some(subscription), false) = (subscription, self.is_suspended()) else {
+            // It is pulled once more if it is wanted then.
+            request.next_offset = Some(offset);
+            return self.again(request, PULL_TIME_DELAY_WHEN_SUSPENDED);
         };
-        let pulled = process_pull_result(&request.mq, offset, subscription, reply);
+        let pulled = process_pull_result(&request.mq, offset, &subscription, reply);
         request.next_offset = Some(pulled.next_offset);
         if pulled.messages.is_empty() {
+            self.pass_over(&request, pulled.next_offset);
             return self.again(request, Duration::ZERO);
         }
         let queue = Arc::clone(&request.process_queue);
-        if queue
-            .put_messages(&pulled.messages, pulled.retained_bytes)
-            .is_err()
-        {
+        if queue.put_messages(&pulled.messages).is_err() {
             return;
         }
+        self.pass_over(&request, pulled.next_offset);
         self.consume_service
             .submit(self, &request.mq, &queue, pulled.messages);
         self.again(request, self.config.pull_interval);
     }
 
-    pub(super) fn on_pull_error(self: &Arc<Self>, request: Box<PullRequest>, error: &Error) {
+    pub(super) fn on_pull_error(self: &Arc<Self>, mut request: Box<PullRequest>, error: &Error) {
         let delay = match error.broker_code() {
             Some(response_code::FLOW_CONTROL) => PULL_TIME_DELAY_WHEN_BROKER_FLOW_CONTROL,
             _ => self.config.pull_time_delay_when_exception,
         };
         if self.is_running() && !request.process_queue.is_dropped() {
-            log::warn!("pulling {}: {error}", request.mq);
+            // A broker that is down for hours, or a topic that was deleted, is told of once.
+            match request.failures {
+                0 => log::warn!("pulling {}: {error}", request.mq),
+                _ => log::debug!("pulling {} once more: {error}", request.mq),
+            }
         }
+        request.failures = request.failures.saturating_add(1);
         if let (
             Some(response_code::SUBSCRIPTION_NOT_EXIST | response_code::SUBSCRIPTION_NOT_LATEST),
             Some(instance),

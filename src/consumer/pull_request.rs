@@ -19,6 +19,8 @@ pub(super) struct PullRequest {
     pub(super) next_offset: Option<i64>,
     /// The broker id that the last answer suggested.
     pub(super) suggested_broker_id: i64,
+    /// How many requests for this queue have failed in a row.
+    pub(super) failures: u32,
 }
 
 impl MessageRequest for PullRequest {

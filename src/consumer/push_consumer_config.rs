@@ -22,12 +22,16 @@ pub(super) struct PushConsumerConfig {
     /// Milliseconds since 1970.
     pub(super) consume_timestamp: i64,
     pub(super) strategy: Arc<dyn AllocateMessageQueueStrategy>,
+    /// Those of the builder; the consumer keeps them in a table of its own.
     pub(super) subscriptions: BTreeMap<String, SubscriptionData>,
     pub(super) consume_threads: usize,
     pub(super) consume_message_batch_max_size: usize,
     pub(super) consume_concurrently_max_span: u64,
     pub(super) pull_threshold_for_queue: u64,
     pub(super) pull_threshold_size_for_queue: u64,
+    pub(super) pull_threshold_for_topic: Option<u64>,
+    pub(super) pull_threshold_size_for_topic: Option<u64>,
+    pub(super) max_retained_bytes: Option<u64>,
     pub(super) pull_interval: Duration,
     pub(super) pull_batch_size: i32,
     pub(super) pull_batch_size_in_bytes: i32,
@@ -52,6 +56,9 @@ impl PushConsumerConfig {
             consume_concurrently_max_span: 2000,
             pull_threshold_for_queue: 1000,
             pull_threshold_size_for_queue: 100,
+            pull_threshold_for_topic: None,
+            pull_threshold_size_for_topic: None,
+            max_retained_bytes: None,
             pull_interval: Duration::ZERO,
             pull_batch_size: 32,
             pull_batch_size_in_bytes: 256 * 1024,
@@ -83,13 +90,48 @@ impl PushConsumerConfig {
         if self.subscriptions.is_empty() {
             problems.push("no topic is subscribed".to_owned());
         }
-        if self.consume_timeout < Duration::from_millis(1) {
+        for (name, time) in [
+            ("consume_timeout", self.consume_timeout),
+            (
+                "pull_time_delay_when_exception",
+                self.pull_time_delay_when_exception,
+            ),
+        ] {
+            if time < Duration::from_millis(1) {
+                problems.push(format!("{name} is {time:?}, the least is 1 ms"));
+            }
+        }
+        if self.consume_timestamp < 0 {
             problems.push(format!(
-                "consume_timeout is {:?}, the least is 1 ms",
-                self.consume_timeout
+                "consume_timestamp is {}, the least is 0",
+                self.consume_timestamp
             ));
         }
-        let ranges: [(&str, u64, u64, u64); 7] = [
+        if let Some(times) = self.max_reconsume_times.filter(|times| *times < 0) {
+            problems.push(format!("max_reconsume_times is {times}, the least is 0"));
+        }
+        for (name, value, range) in [
+            (
+                "pull_threshold_for_topic",
+                self.pull_threshold_for_topic,
+                (1, 6_553_500),
+            ),
+            (
+                "pull_threshold_size_for_topic",
+                self.pull_threshold_size_for_topic,
+                (1, 102_400),
+            ),
+            (
+                "max_retained_bytes",
+                self.max_retained_bytes,
+                (1024 * 1024, u64::MAX),
+            ),
+        ] {
+            if let Some(value) = value {
+                check_range((name, value, range.0, range.1), problems);
+            }
+        }
+        let ranges: [(&str, u64, u64, u64); 8] = [
             ("consume_threads", self.consume_threads as u64, 1, 1000),
             (
                 "consume_message_batch_max_size",
@@ -120,6 +162,12 @@ impl PushConsumerConfig {
                 u64::try_from(self.pull_batch_size).unwrap_or(0),
                 1,
                 1024,
+            ),
+            (
+                "pull_batch_size_in_bytes",
+                u64::try_from(self.pull_batch_size_in_bytes).unwrap_or(0),
+                1,
+                8 * 1024 * 1024,
             ),
             (
                 "pull_interval",

@@ -15,37 +15,55 @@ use crate::sync::Deadline;
 
 /// Java's timeout of giving a message back.
 pub(super) const SEND_BACK_TIMEOUT: Duration = Duration::from_secs(5);
+/// How often it is tried to send a message to the retry topic (Java's inner producer has the defaults
+/// of all producers).
+const RETRY_TOPIC_ATTEMPTS: usize = 3;
 /// How often a message is tried before it goes to the dead-letter queue, unless set otherwise.
 const DEFAULT_MAX_RECONSUME_TIMES: i32 = 16;
 
 impl DefaultMQPushConsumerImpl {
-    /// Gives a message back to its broker for a later try (Java
-    /// `DefaultMQPushConsumerImpl#sendMessageBack`).
+    /// Gives a message back to its broker for a later try. If the broker does not take it back, it is
+    /// sent to the retry topic, at whichever broker takes it, with the delay that the broker would
+    /// have chosen (Java `DefaultMQPushConsumerImpl#sendMessageBack`). One that was given back
+    /// although the answer was lost is then delivered twice.
     pub(super) fn send_message_back(
         &self,
         message: &MessageExt,
         delay_level: i32,
         mq: &MessageQueue,
     ) -> Result<()> {
-        let Some(instance) = self.instance() else {
-            return Err(self
-                .member
-                .wrong_state("giving a message back with", self.member.state()));
-        };
+        let instance = self
+            .member
+            .running_or_ending_instance("giving a message back with")?;
+        // The place of a static topic's message is one in the log of the broker that stored it,
+        // which need not be the one that holds the queue now.
         if is_logical(mq) {
             self.send_message_back_as_normal_message(&instance, message)?;
-            self.find_retries(&instance);
-            return Ok(());
+        } else if let Err(error) = self.give_back(&instance, message, delay_level, mq) {
+            log::warn!(
+                "{mq}: message {} is sent to the retry topic, its broker does not take it back: \
+                 {error}",
+                message.msg_id()
+            );
+            self.send_message_back_as_normal_message(&instance, message)?;
         }
-        let header = self.send_back_header(&message.into(), delay_level, mq);
-        let addr = broker_of(&instance, mq)?;
-        instance.api().consumer_send_message_back(
-            &addr,
-            &header,
-            Deadline::after(SEND_BACK_TIMEOUT),
-        )?;
         self.find_retries(&instance);
         Ok(())
+    }
+
+    fn give_back(
+        &self,
+        instance: &MQClientInstance,
+        message: &MessageExt,
+        delay_level: i32,
+        mq: &MessageQueue,
+    ) -> Result<()> {
+        let header = self.send_back_header(&message.into(), delay_level, mq);
+        let addr = broker_of(instance, mq)?;
+        let deadline = Deadline::after(SEND_BACK_TIMEOUT);
+        instance
+            .api()
+            .consumer_send_message_back(&addr, &header, deadline)
     }
 
     pub(super) fn send_back_header(
@@ -78,8 +96,7 @@ impl DefaultMQPushConsumerImpl {
         }
     }
 
-    /// Sends a message of a static topic to the retry topic: the broker that holds its queue now may
-    /// not be the one that stored it (Java
+    /// Sends a message to the retry topic (Java
     /// `DefaultMQPushConsumerImpl#sendMessageBackAsNormalMessage`).
     fn send_message_back_as_normal_message(
         &self,
@@ -92,12 +109,6 @@ impl DefaultMQPushConsumerImpl {
             instance.update_topic_route_info(&retry_topic, RouteOf::Topic, deadline)?;
         }
         let info = TopicPublishInfo::new(instance.routes().publish_queues(&retry_topic));
-        let mq = info.select_one_message_queue(None).ok_or_else(|| {
-            Error::client(
-                client_error_code::NOT_FOUND_TOPIC_EXCEPTION,
-                format!("retry topic {retry_topic} has no queue that can be written"),
-            )
-        })?;
         let retry = self.retry_of(message, &retry_topic);
         let settings = SendSettings {
             producer_group: mix_all::CLIENT_INNER_PRODUCER_GROUP.to_owned(),
@@ -109,7 +120,26 @@ impl DefaultMQPushConsumerImpl {
             max_message_size: usize::MAX,
         };
         let prepared = Prepared::new(&retry, &settings)?;
-        send_kernel(instance, &prepared, &mq, deadline).map(|_| ())
+        // The broker that has the message has just failed, or is not the one to ask.
+        let mut last_broker = message.broker_name().to_owned();
+        let mut failure = Error::client(
+            client_error_code::NOT_FOUND_TOPIC_EXCEPTION,
+            format!("retry topic {retry_topic} has no queue that can be written"),
+        );
+        for _ in 0..RETRY_TOPIC_ATTEMPTS {
+            let Some(mq) = info.select_one_message_queue(Some(&last_broker)) else {
+                break;
+            };
+            match send_kernel(instance, &prepared, &mq, deadline) {
+                Ok(_) => return Ok(()),
+                Err(error) => failure = error,
+            }
+            if deadline.has_passed() {
+                break;
+            }
+            mq.broker_name().clone_into(&mut last_broker);
+        }
+        Err(failure)
     }
 
     fn retry_of(&self, message: &MessageExt, retry_topic: &str) -> Message {

@@ -58,12 +58,13 @@ pub(crate) fn holds_within(limit: Duration, mut condition: impl FnMut() -> bool)
 
 /// The names of this process's threads that are the library's, as the system cuts them short.
 pub(crate) fn library_threads() -> Vec<String> {
-    const NAMES: [&str; 12] = [
+    const NAMES: [&str; 13] = [
         "ClientCallbackE",
         "ClientReaper",
         "ClientTimer",
         "ConsumeMessageT",
         "HeartbeatServic",
+        "MessageQueueLis",
         "MioClientSelect",
         "NameServerAddre",
         "OffsetPersistSe",

@@ -334,6 +334,11 @@ impl Message {
         self.topic = topic.into();
     }
 
+    /// Replaces the body.
+    pub fn set_body(&mut self, body: impl Into<Bytes>) {
+        self.body = body.into();
+    }
+
     /// Sets the user's flag, which travels with the message and means nothing to brokers.
     pub fn set_flag(&mut self, flag: i32) {
         self.flag = flag;

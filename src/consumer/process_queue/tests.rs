@@ -31,7 +31,7 @@ fn queue() -> (ProcessQueue, Clock) {
 #[test]
 fn the_commit_offset_is_the_smallest_unfinished_one() {
     let (pq, _) = queue();
-    pq.put_messages((10..15).map(|offset| message(offset, 1)), 5)
+    pq.put_messages((10..15).map(|offset| message(offset, 1)))
         .unwrap();
     assert_eq!(pq.remove_messages([12, 13]), Some(10));
     assert_eq!(pq.remove_messages([10]), Some(11));
@@ -40,11 +40,74 @@ fn the_commit_offset_is_the_smallest_unfinished_one() {
     assert_eq!(pq.remove_messages([14]), None);
 }
 
+/// alibaba/rocketmq#282, apache/rocketmq#5441: what is finished behind something unfinished must not
+/// carry the offset past it.
+#[test]
+fn b44_the_offset_stays_before_what_is_unfinished() {
+    let (pq, _) = queue();
+    pq.put_messages((10..15).map(|offset| message(offset, 100)))
+        .unwrap();
+    for (removed, next, left) in [
+        (12, Some(10), 4),
+        (10, Some(11), 3),
+        (11, Some(13), 2),
+        (13, Some(14), 1),
+        (14, Some(15), 0),
+        (14, None, 0),
+    ] {
+        assert_eq!(pq.remove_messages([removed]), next, "{removed}");
+        let cached = pq.cached();
+        assert_eq!((cached.count, cached.body_bytes), (left, left * 100));
+    }
+}
+
+/// apache/rocketmq#1404: the span must be that of what is in work, so that one stuck message does not
+/// let its queue run on.
+#[test]
+fn b45_a_stuck_message_keeps_the_span_open() {
+    let (pq, _) = queue();
+    pq.put_messages((10..15).map(|offset| message(offset, 1)))
+        .unwrap();
+    assert_eq!(pq.cached().span(), 4);
+    pq.remove_messages([11, 12, 13]);
+    assert_eq!(pq.cached().span(), 4);
+    pq.remove_messages([10]);
+    assert_eq!(pq.cached().span(), 0);
+}
+
+/// apache/rocketmq#3937 and #1190: a message that the listener had for longer than allowed held its
+/// queue's offset for ever. Whoever was never given to a listener is left alone.
+#[test]
+fn b53_the_first_message_expires_once_the_listener_has_had_it_too_long() {
+    let (pq, clock) = queue();
+    let timeout = Duration::from_secs(15 * 60);
+    pq.put_messages([message(7, 1), message(8, 1)]).unwrap();
+    clock.advance(timeout * 2);
+    assert_eq!(pq.first_expired(timeout), None, "no listener has it");
+    pq.consume_started([in_hands(7)]);
+    clock.advance(timeout + Duration::from_secs(1));
+    assert_eq!(pq.first_expired(timeout), Some(in_hands(7)));
+    // A round in which giving it back fails changes nothing.
+    assert_eq!(pq.first_expired(timeout), Some(in_hands(7)));
+    assert_eq!(pq.remove_if_first(7), Some(8));
+    assert_eq!(pq.first_expired(timeout), None);
+}
+
+#[test]
+fn what_was_passed_over_is_done_with_the_last_message_before_it() {
+    let (pq, _) = queue();
+    assert_eq!(pq.passed_to(20), Some(20), "nothing is in work");
+    pq.put_messages([message(20, 1), message(22, 1)]).unwrap();
+    assert_eq!(pq.passed_to(50), None);
+    assert_eq!(pq.remove_messages([22]), Some(20));
+    assert_eq!(pq.remove_messages([20]), Some(50));
+}
+
 #[test]
 fn offsets_that_are_not_there_change_nothing() {
     let (pq, _) = queue();
     assert_eq!(pq.remove_messages([1]), None);
-    pq.put_messages([message(3, 7)], 7).unwrap();
+    pq.put_messages([message(3, 7)]).unwrap();
     let before = pq.cached();
     assert_eq!(pq.remove_messages([1, 2, 4]), Some(3));
     assert_eq!(pq.cached(), before);
@@ -53,37 +116,19 @@ fn offsets_that_are_not_there_change_nothing() {
 #[test]
 fn a_dropped_queue_takes_nothing_more() {
     let (pq, _) = queue();
-    pq.put_messages([message(0, 1)], 1).unwrap();
+    pq.put_messages([message(0, 1)]).unwrap();
     pq.set_dropped();
     assert!(pq.is_dropped());
-    assert_eq!(pq.put_messages([message(1, 1)], 1), Err(Dropped));
+    assert_eq!(pq.put_messages([message(1, 1)]), Err(Dropped));
     assert_eq!(pq.cached().count, 1);
     assert_eq!(pq.remove_messages([0]), Some(1));
-}
-
-#[test]
-fn what_a_reply_holds_is_freed_with_its_last_message() {
-    let (pq, _) = queue();
-    pq.put_messages([message(0, 10), message(1, 20)], 4096)
-        .unwrap();
-    pq.put_messages([message(2, 30)], 100).unwrap();
-    assert_eq!(pq.cached().retained_bytes, 4196);
-    pq.remove_messages([0]);
-    assert_eq!(pq.cached().retained_bytes, 4196);
-    pq.remove_messages([1]);
-    assert_eq!(pq.cached().retained_bytes, 100);
-    assert_eq!(pq.cached().body_bytes, 30);
-    // Only known offsets, so this put keeps nothing of its own alive.
-    pq.put_messages([message(2, 99)], 5000).unwrap();
-    assert_eq!(pq.cached().retained_bytes, 100);
-    assert_eq!(pq.cached().body_bytes, 30);
 }
 
 #[test]
 fn the_span_reaches_from_the_smallest_offset_to_the_largest() {
     let (pq, _) = queue();
     assert_eq!(pq.cached().span(), 0);
-    pq.put_messages([message(100, 1), message(2101, 1)], 2)
+    pq.put_messages([message(100, 1), message(2101, 1)])
         .unwrap();
     assert_eq!(pq.cached().span(), 2001);
     assert_eq!(pq.cached().offsets, Some((100, 2101)));
@@ -106,7 +151,7 @@ fn a_pull_expires_after_two_minutes_without_another() {
 fn only_the_first_message_can_hold_the_offset_back_and_expire() {
     let (pq, clock) = queue();
     let timeout = Duration::from_secs(900);
-    pq.put_messages([message(0, 1), message(1, 1)], 2).unwrap();
+    pq.put_messages([message(0, 1), message(1, 1)]).unwrap();
     pq.consume_started([in_hands(1)]);
     clock.advance(timeout * 2);
     assert_eq!(pq.first_expired(timeout), None, "0 has not begun");
@@ -144,7 +189,7 @@ fn a_pulled_message_counts_with_its_offset_and_body() {
     };
     let messages = [stored.into_message_ext(100).unwrap()];
     let (pq, _) = queue();
-    pq.put_messages(&messages, 256).unwrap();
+    pq.put_messages(&messages).unwrap();
     assert_eq!(pq.cached().body_bytes, 5);
     assert!(pq.contains_message(42));
     assert!(!pq.contains_message(41));
@@ -153,19 +198,16 @@ fn a_pulled_message_counts_with_its_offset_and_body() {
 /// The same by the simplest means: everything is counted anew each time.
 #[derive(Default)]
 struct Model {
-    entries: BTreeMap<i64, (u64, usize)>,
-    puts: Vec<u64>,
+    entries: BTreeMap<i64, u64>,
     last_put: i64,
 }
 
 impl Model {
-    fn put(&mut self, messages: &[CachedMessage], retained_bytes: u64) {
-        let put = self.puts.len();
-        self.puts.push(retained_bytes);
+    fn put(&mut self, messages: &[CachedMessage]) {
         for message in messages {
             self.entries.entry(message.queue_offset).or_insert_with(|| {
                 self.last_put = message.queue_offset;
-                (message.body_bytes, put)
+                message.body_bytes
             });
         }
     }
@@ -179,15 +221,10 @@ impl Model {
     }
 
     fn cached(&self) -> CachedAmount {
-        let alive = |put: &usize| self.entries.values().any(|(_, of)| of == put);
         let (min, max) = (self.entries.keys().min(), self.entries.keys().max());
         CachedAmount {
             count: self.entries.len() as u64,
-            body_bytes: self.entries.values().map(|(bytes, _)| bytes).sum(),
-            retained_bytes: (0..self.puts.len())
-                .filter(alive)
-                .map(|put| self.puts[put])
-                .sum(),
+            body_bytes: self.entries.values().sum(),
             offsets: min.copied().zip(max.copied()),
         }
     }
@@ -205,13 +242,12 @@ fn random_operations_agree_with_a_plain_map() {
                 .collect();
             match random.below(10) {
                 0..5 => {
-                    let retained_bytes = random.below(1000);
                     let messages: Vec<_> = offsets
                         .iter()
                         .map(|offset| message(*offset, random.below(100)))
                         .collect();
-                    model.put(&messages, retained_bytes);
-                    pq.put_messages(messages, retained_bytes).unwrap();
+                    model.put(&messages);
+                    pq.put_messages(messages).unwrap();
                 }
                 5..9 => {
                     let expected = model.remove(&offsets);
