@@ -15,6 +15,7 @@ mod fake_peer;
 mod inbox;
 mod logs;
 mod proxy;
+mod scripted_broker;
 mod target;
 
 use std::time::{Duration, Instant};
@@ -28,6 +29,7 @@ pub(crate) use logs::{keep_logs, logged};
 pub(crate) use proxy::{BlackHole, Line, Proxy};
 use rocketmq_blocking::{DefaultMQPushConsumerBuilder, MQClientManager};
 use rocketmq_embedded::Cluster;
+pub(crate) use scripted_broker::{Answer, ScriptedBroker};
 pub(crate) use target::{Target, unique};
 
 /// How long a test waits for what must come.
