@@ -56,6 +56,11 @@ impl Member {
         self.state.is_running()
     }
 
+    /// The name servers that it was built with.
+    pub(crate) fn name_servers(&self) -> &[String] {
+        &self.client_config.namesrv_addr
+    }
+
     pub(crate) fn client_id(&self) -> Option<String> {
         self.instance()
             .map(|instance| instance.client_id().to_owned())

@@ -101,6 +101,7 @@ impl MQClientInstance {
             interval: config.heartbeat_broker_interval,
         });
         let processor = Arc::new(ClientRemotingProcessor {
+            consumers: Arc::clone(&consumers),
             rebalance_service: Arc::clone(&rebalance_service),
         });
         let listener = Arc::new(HeartbeatOnConnect {

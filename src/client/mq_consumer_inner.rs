@@ -1,5 +1,7 @@
-use rocketmq_protocol::MessageQueue;
-use rocketmq_protocol::body::ConsumerData;
+use std::collections::BTreeMap;
+
+use rocketmq_protocol::body::{ConsumeMessageDirectlyResult, ConsumerData, ConsumerRunningInfo};
+use rocketmq_protocol::{MessageExt, MessageQueue};
 
 use crate::sync::Arc;
 
@@ -22,6 +24,22 @@ pub(crate) trait MQConsumerInner: Send + Sync {
 
     /// Makes the queues it works on those that are its own now. Returns whether they are.
     fn try_rebalance(self: Arc<Self>) -> bool;
+
+    /// How it does, for an administrator.
+    fn consumer_running_info(&self) -> ConsumerRunningInfo;
+
+    /// Has the listener consume one message now, for an administrator, and waits for its result a
+    /// limited time.
+    fn consume_message_directly(
+        self: Arc<Self>,
+        message: MessageExt,
+    ) -> ConsumeMessageDirectlyResult;
+
+    /// Goes on at other offsets in those of the queues that are its own, without waiting.
+    fn reset_offset(self: Arc<Self>, offsets: &BTreeMap<MessageQueue, i64>);
+
+    /// The offsets of its queues of a topic.
+    fn consumer_status(&self, topic: &str) -> BTreeMap<MessageQueue, i64>;
 
     /// Sends the progress on its queues to their brokers, without waiting for answers.
     fn persist_consumer_offset(&self);

@@ -5,6 +5,7 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
+use rocketmq_protocol::body::CMResult;
 use rocketmq_protocol::{MessageExt, MessageQueue, mix_all, property};
 
 use super::default_mq_push_consumer_impl::DefaultMQPushConsumerImpl;
@@ -14,7 +15,7 @@ use super::listener::{
 use super::process_queue::ProcessQueue;
 use crate::client_config::Namespace;
 use crate::service::{PoolReport, RejectedReason, Task, ThreadPool};
-use crate::sync::{Arc, Deadline, Mutex, Weak, system_time_millis};
+use crate::sync::{Arc, Deadline, Mutex, Weak, channel, now, system_time_millis};
 
 /// How long a message waits that could not be given back to its broker.
 const LOCAL_RETRY: Duration = Duration::from_secs(5);
@@ -107,6 +108,53 @@ impl ConsumeMessageConcurrentlyService {
         });
     }
 
+    /// Has the listener consume one message out of turn, on a thread of the pool, and waits for the
+    /// result. Returns it, or why there is none, and the time that the listener took.
+    pub(super) fn consume_directly(
+        &self,
+        consumer: &DefaultMQPushConsumerImpl,
+        message: MessageExt,
+        timeout: Duration,
+    ) -> (Result<CMResult, String>, Duration) {
+        let Some(listener) = self.listener.lock().clone() else {
+            return (Err("the consumer has ended".to_owned()), Duration::ZERO);
+        };
+        let namespace = &consumer.config.namespace;
+        let mq = MessageQueue::new(message.topic(), message.broker_name(), message.queue_id());
+        let mut context = ConsumeConcurrentlyContext::new(namespace.unwrap_queue(&mq));
+        let mut messages = [message];
+        show_original_topic(&mut messages, &self.retry_topic, namespace);
+        let (sender, receiver) = channel::bounded(1);
+        let deadline = Deadline::after(timeout);
+        let begun = now();
+        let queued = self.pool.execute(move || {
+            if deadline.has_passed() {
+                // Nobody waits for it any more.
+                return;
+            }
+            let called = catch_unwind(AssertUnwindSafe(|| {
+                listener.consume_message(&messages, &mut context)
+            }));
+            let _ = sender.send(match called {
+                Ok(ConsumeConcurrentlyStatus::ConsumeSuccess) => Ok(CMResult::Success),
+                Ok(ConsumeConcurrentlyStatus::ReconsumeLater) => Ok(CMResult::Later),
+                Err(_) => Err("the listener panicked".to_owned()),
+            });
+        });
+        let result = match queued {
+            Ok(()) => receiver
+                .recv_deadline(deadline.instant())
+                .unwrap_or_else(|_| Err(format!("no result within {timeout:?}"))),
+            Err(rejected) => Err(rejected.reason.to_string()),
+        };
+        (result, now().saturating_duration_since(begun))
+    }
+
+    /// How many threads may call the listener.
+    pub(super) fn threads(&self) -> usize {
+        self.pool.size()
+    }
+
     /// Changes the number of threads that call the listener.
     pub(super) fn set_threads(&self, threads: usize) {
         self.pool.set_size(threads);
@@ -145,7 +193,7 @@ impl ConsumeRequest {
             return;
         };
         let namespace = &consumer.config.namespace;
-        self.show_original_topic(&service.retry_topic, namespace);
+        show_original_topic(&mut self.messages, &service.retry_topic, namespace);
         self.process_queue.consume_started(&self.messages);
         let mut context = ConsumeConcurrentlyContext::new(namespace.unwrap_queue(&self.mq));
         let called = catch_unwind(AssertUnwindSafe(|| {
@@ -168,26 +216,6 @@ impl ConsumeRequest {
             return;
         }
         self.process_consume_result(&consumer, status, &context);
-    }
-
-    /// A listener sees a message of the retry topic under the topic it was sent to, and every topic
-    /// by its plain name (Java `DefaultMQPushConsumerImpl#resetRetryAndNamespace`).
-    fn show_original_topic(&mut self, retry_topic: &str, namespace: &Namespace) {
-        let now = system_time_millis().to_string();
-        for message in &mut self.messages {
-            let original = message
-                .property(property::RETRY_TOPIC)
-                .filter(|_| message.topic() == retry_topic)
-                .map(str::to_owned);
-            let fields = message.message_mut();
-            if let Some(original) = original {
-                fields.set_topic(original);
-            }
-            if let Cow::Owned(plain) = namespace.unwrap(fields.topic()) {
-                fields.set_topic(plain);
-            }
-            fields.put_property(property::CONSUME_START_TIMESTAMP, now.as_str());
-        }
     }
 
     /// Gives failed messages back, takes finished ones out, and moves the offset on to the smallest
@@ -245,5 +273,25 @@ impl ConsumeRequest {
         if let Some(offset) = process_queue.remove_messages(finished) {
             consumer.commit(&mq, offset, &process_queue);
         }
+    }
+}
+
+/// A listener sees a message of the retry topic under the topic it was sent to, and every topic
+/// by its plain name (Java `DefaultMQPushConsumerImpl#resetRetryAndNamespace`).
+fn show_original_topic(messages: &mut [MessageExt], retry_topic: &str, namespace: &Namespace) {
+    let now = system_time_millis().to_string();
+    for message in messages {
+        let original = message
+            .property(property::RETRY_TOPIC)
+            .filter(|_| message.topic() == retry_topic)
+            .map(str::to_owned);
+        let fields = message.message_mut();
+        if let Some(original) = original {
+            fields.set_topic(original);
+        }
+        if let Cow::Owned(plain) = namespace.unwrap(fields.topic()) {
+            fields.set_topic(plain);
+        }
+        fields.put_property(property::CONSUME_START_TIMESTAMP, now.as_str());
     }
 }

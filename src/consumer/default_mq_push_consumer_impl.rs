@@ -1,10 +1,14 @@
 //! Behind the push consumer's handle: what it has, its beginning and its end.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use rocketmq_protocol::body::{ConsumeType, ConsumerData, MASTER_ID, MessageModel};
-use rocketmq_protocol::{MessageQueue, SubscriptionData, mix_all, validators};
+use rocketmq_protocol::body::{
+    ConsumeMessageDirectlyResult, ConsumeType, ConsumerData, ConsumerRunningInfo, MASTER_ID,
+    MessageModel,
+};
+use rocketmq_protocol::{MessageExt, MessageQueue, SubscriptionData, mix_all, validators};
 
 use super::consume_message_concurrently_service::ConsumeMessageConcurrentlyService;
 use super::listener::{MessageListenerConcurrently, MessageQueueListener};
@@ -23,7 +27,7 @@ use crate::client_config::ClientConfig;
 use crate::error::{Error, Result};
 use crate::rebalance::RebalanceImpl;
 use crate::service::{ServiceState, TaskHandle};
-use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use crate::sync::{Arc, Deadline, Mutex, Weak, system_time_millis};
 
 /// Java's timeout of offset queries.
@@ -35,6 +39,8 @@ pub(super) struct DefaultMQPushConsumerImpl {
     /// Set at the end of the start: one look at the group is enough for all that it learnt.
     ready: AtomicBool,
     suspended: AtomicBool,
+    /// In milliseconds since 1970; 0 before the start.
+    started_at: AtomicI64,
     /// Whether pulls wait because of `max_retained_bytes`.
     pub(super) waits_for_memory: AtomicBool,
     pub(super) subscriptions: SubscriptionTable,
@@ -81,6 +87,7 @@ impl DefaultMQPushConsumerImpl {
             member: Member::new(Role::Consumer, group, client_config, manager),
             ready: AtomicBool::new(false),
             suspended: AtomicBool::new(false),
+            started_at: AtomicI64::new(0),
             waits_for_memory: AtomicBool::new(false),
             expiry_check: Mutex::new(None),
         }
@@ -132,6 +139,8 @@ impl DefaultMQPushConsumerImpl {
                 }
             });
             *self.expiry_check.lock() = Some(check);
+            self.started_at
+                .store(system_time_millis(), Ordering::Release);
             instance.register_consumer(self.group(), weak);
         })?;
         let retry_topic = mix_all::retry_topic(self.group());
@@ -283,6 +292,10 @@ impl DefaultMQPushConsumerImpl {
         self.member.wrong_state(operation, self.member.state())
     }
 
+    pub(super) fn started_at(&self) -> i64 {
+        self.started_at.load(Ordering::Acquire)
+    }
+
     pub(super) fn is_suspended(&self) -> bool {
         self.suspended.load(Ordering::Acquire)
     }
@@ -386,6 +399,25 @@ impl MQConsumerInner for DefaultMQPushConsumerImpl {
         let topics = self.subscriptions.topics();
         self.rebalance
             .do_rebalance(&instance, &topics, &RebalancePushImpl(&self))
+    }
+
+    fn consumer_running_info(&self) -> ConsumerRunningInfo {
+        self.running_info()
+    }
+
+    fn consume_message_directly(
+        self: Arc<Self>,
+        message: MessageExt,
+    ) -> ConsumeMessageDirectlyResult {
+        self.consume_directly(message)
+    }
+
+    fn reset_offset(self: Arc<Self>, offsets: &BTreeMap<MessageQueue, i64>) {
+        self.reset_offsets(offsets);
+    }
+
+    fn consumer_status(&self, topic: &str) -> BTreeMap<MessageQueue, i64> {
+        self.status(topic)
     }
 
     fn persist_consumer_offset(&self) {

@@ -1,6 +1,8 @@
 //! Consuming messages.
 
 #[cfg(not(loom))]
+mod admin_requests;
+#[cfg(not(loom))]
 mod consume_message_concurrently_service;
 #[cfg(not(loom))]
 mod default_mq_push_consumer;

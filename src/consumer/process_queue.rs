@@ -3,9 +3,10 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use rocketmq_protocol::MessageExt;
+use rocketmq_protocol::body::ProcessQueueInfo;
 
 use crate::sync::atomic::{AtomicBool, Ordering};
-use crate::sync::{Clock, Mutex};
+use crate::sync::{Clock, Mutex, system_time_millis};
 
 /// After how long without a pull a queue's pull loop counts as lost (120 s; Java property
 /// `rocketmq.client.pull.pullMaxIdleTime`). A long poll takes at most 30 s.
@@ -39,6 +40,7 @@ struct State {
     queue_offset_max: i64,
     body_bytes: u64,
     last_pull: Instant,
+    last_consume: Option<Instant>,
 }
 
 #[derive(Debug)]
@@ -121,6 +123,7 @@ impl ProcessQueue {
                 queue_offset_max: 0,
                 body_bytes: 0,
                 last_pull: now,
+                last_consume: None,
             }),
         }
     }
@@ -212,6 +215,7 @@ impl ProcessQueue {
     ) {
         let now = self.clock.now();
         let mut state = self.state.lock();
+        state.last_consume = Some(now);
         for message in messages {
             let message = message.into();
             if let Some(entry) = state.entries.get_mut(&message.queue_offset) {
@@ -247,6 +251,28 @@ impl ProcessQueue {
             count: state.entries.len() as u64,
             body_bytes: state.body_bytes,
             offsets: first.zip(last).map(|((min, _), (max, _))| (*min, *max)),
+        }
+    }
+
+    /// What an administrator is told of the queue.
+    pub(crate) fn info(&self) -> ProcessQueueInfo {
+        let cached = self.cached();
+        let (now, now_millis) = (self.clock.now(), system_time_millis());
+        let millis_at = |instant: Instant| {
+            let ago = now.saturating_duration_since(instant).as_millis();
+            now_millis.saturating_sub(i64::try_from(ago).unwrap_or(i64::MAX))
+        };
+        let state = self.state.lock();
+        let (min, max) = cached.offsets.unwrap_or((0, 0));
+        ProcessQueueInfo {
+            cached_msg_count: i32::try_from(cached.count).unwrap_or(i32::MAX),
+            cached_msg_min_offset: min,
+            cached_msg_max_offset: max,
+            cached_msg_size_in_mib: i32::try_from(cached.body_bytes >> 20).unwrap_or(i32::MAX),
+            dropped: self.is_dropped(),
+            last_consume_timestamp: state.last_consume.map_or(0, millis_at),
+            last_pull_timestamp: millis_at(state.last_pull),
+            ..ProcessQueueInfo::default()
         }
     }
 

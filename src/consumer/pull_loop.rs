@@ -6,6 +6,7 @@ use rocketmq_protocol::header::PullMessageRequestHeader;
 use rocketmq_protocol::{MessageQueue, SubscriptionData, response_code, sys_flag};
 
 use super::default_mq_push_consumer_impl::{DefaultMQPushConsumerImpl, OFFSET_TIMEOUT};
+use super::process_queue::ProcessQueue;
 use super::pull_api_wrapper::process_pull_result;
 use super::pull_request::PullRequest;
 use super::retained_bytes::retained_bytes;
@@ -256,15 +257,26 @@ impl DefaultMQPushConsumerImpl {
     /// The broker says that the offset is none of the queue, and which one to go on from: that is
     /// stored, and the queue begun anew.
     fn on_offset_illegal(self: &Arc<Self>, request: &PullRequest) {
-        let Some(instance) = self.instance() else {
-            return;
-        };
         let (mq, queue) = (&request.mq, &request.process_queue);
         let offset = request.next_offset.unwrap_or(0);
         log::warn!(
             "group {}: the offset of {mq} was moved to {offset}",
             self.group()
         );
+        self.begin_anew(mq, queue, offset);
+    }
+
+    /// Drops a queue with no commit after that, saves another offset for it, and has it allocated
+    /// again; whoever gets it goes on there.
+    pub(super) fn begin_anew(
+        self: &Arc<Self>,
+        mq: &MessageQueue,
+        queue: &Arc<ProcessQueue>,
+        offset: i64,
+    ) {
+        let Some(instance) = self.instance() else {
+            return;
+        };
         let deadline = Deadline::after(OFFSET_TIMEOUT);
         let weak = Arc::downgrade(self);
         let (of, dropped) = (mq.clone(), Arc::clone(queue));

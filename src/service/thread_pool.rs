@@ -124,7 +124,7 @@ impl ThreadPool {
         self.shared.work.notify_all();
     }
 
-    #[cfg(test)]
+    /// How many threads it may have.
     pub(crate) fn size(&self) -> usize {
         self.shared.state.lock().size
     }

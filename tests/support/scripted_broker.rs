@@ -1,6 +1,6 @@
 use std::io::Write;
 use std::net::TcpStream;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use rocketmq_protocol::{
     Properties, RemotingCommand, StoredMessage, encode_properties, request_code, response_code,
 };
 
-use super::{FakePeer, GENEROUS, reply_to, route_of};
+use super::{FakePeer, GENEROUS, reply_to, route_of, wait_until};
 
 /// What a script does with a request.
 pub(crate) enum Answer {
@@ -36,6 +36,9 @@ pub(crate) struct ScriptedBroker {
 struct Shared {
     script: Box<dyn Fn(&RemotingCommand) -> Answer + Send + Sync>,
     messages: Mutex<Vec<Bytes>>,
+    /// The connection that the last heartbeat came on.
+    client: Mutex<Option<TcpStream>>,
+    answers: Mutex<Vec<RemotingCommand>>,
     members: Mutex<Vec<String>>,
     requests: Mutex<Vec<(Instant, RemotingCommand)>>,
     arrived: Condvar,
@@ -49,6 +52,8 @@ impl ScriptedBroker {
         let shared = Arc::new(Shared {
             script: Box::new(script),
             messages: Mutex::default(),
+            client: Mutex::default(),
+            answers: Mutex::default(),
             members: Mutex::default(),
             requests: Mutex::default(),
             arrived: Condvar::new(),
@@ -106,6 +111,39 @@ impl ScriptedBroker {
         messages.push(bytes.freeze());
     }
 
+    /// Sends a request to the client, once it has said who it is.
+    pub(crate) fn tell(&self, request: &RemotingCommand) {
+        self.wait_for(request_code::HEART_BEAT, 1);
+        let mut frame = BytesMut::new();
+        request.encode(&mut frame).unwrap();
+        let mut client = self.shared.client.lock().unwrap();
+        client.as_mut().unwrap().write_all(&frame).unwrap();
+    }
+
+    /// The same, and waits for the client's answer.
+    #[track_caller]
+    pub(crate) fn ask(&self, mut request: RemotingCommand) -> RemotingCommand {
+        static NUMBER: AtomicI32 = AtomicI32::new(1_000_000);
+        request.opaque = NUMBER.fetch_add(1, Ordering::SeqCst);
+        self.tell(&request);
+        let mut found = None;
+        wait_until("the client answers", || {
+            let mut answers = self.shared.answers.lock().unwrap();
+            let of_request = |answer: &RemotingCommand| answer.opaque == request.opaque;
+            found = answers
+                .iter()
+                .position(of_request)
+                .map(|at| answers.remove(at));
+            found.is_some()
+        });
+        found.unwrap()
+    }
+
+    /// The stored form of a message that was put.
+    pub(crate) fn stored(&self, offset: usize) -> Bytes {
+        self.shared.messages.lock().unwrap()[offset].clone()
+    }
+
     /// Deletes all topics, or creates them without messages.
     pub(crate) fn set_topics_exist(&self, exist: bool) {
         self.shared.messages.lock().unwrap().clear();
@@ -144,6 +182,13 @@ impl ScriptedBroker {
 
 impl Shared {
     fn serve(&self, stream: &mut TcpStream, request: RemotingCommand) -> bool {
+        if request.is_response() {
+            self.answers.lock().unwrap().push(request);
+            return true;
+        }
+        if request.code == request_code::HEART_BEAT {
+            *self.client.lock().unwrap() = Some(stream.try_clone().unwrap());
+        }
         let answer = (self.script)(&request);
         let mut reply = RemotingCommand::response(&request, response_code::SUCCESS, None);
         match answer {

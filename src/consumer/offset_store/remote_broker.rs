@@ -33,6 +33,16 @@ impl RemoteBrokerOffsetStore {
         self.table.update_if_owned(mq, offset, queue);
     }
 
+    /// The offset of a queue, if there is one in memory.
+    pub(crate) fn read(&self, mq: &MessageQueue) -> Option<i64> {
+        self.table.read(mq)
+    }
+
+    /// The offsets of all queues that are in memory.
+    pub(crate) fn snapshot(&self) -> Vec<(MessageQueue, i64)> {
+        self.table.snapshot()
+    }
+
     /// Runs `send` with the offset in memory. It must write its frame, or none, and not block; no
     /// other offset is written meanwhile.
     pub(crate) fn send_with_offset(&self, mq: &MessageQueue, send: impl FnOnce(Option<i64>)) {
