@@ -59,7 +59,11 @@ impl World {
 
     /// No period ends while a test runs: what happens is done at once.
     fn builder(&self) -> DefaultMQPushConsumerBuilder {
-        quick(DefaultMQPushConsumer::builder("g"))
+        self.builder_of("g")
+    }
+
+    fn builder_of(&self, group: &str) -> DefaultMQPushConsumerBuilder {
+        quick(DefaultMQPushConsumer::builder(group))
             .client_manager(&self.manager)
             .namesrv_addr(&self.cluster.namesrv_addr())
             .consume_from_where(ConsumeFromWhere::ConsumeFromFirstOffset)
@@ -121,8 +125,16 @@ fn a_topic_that_is_subscribed_at_run_time_is_consumed_and_its_offsets_are_kept()
     inbox.wait_for_bodies(6);
     assert!(!inbox.bodies().contains_key("u4"));
 
-    // The topic has grown meanwhile; nobody has told the consumer.
+    // The topic grows meanwhile, which another consumer of the instance learns.
     world.cluster.create_topic("U", 4).unwrap();
+    let other = world
+        .builder_of("h")
+        .subscribe("U", "*")
+        .message_listener(Inbox::new().listener())
+        .build()
+        .unwrap();
+    other.start().unwrap();
+    assert_eq!(other.client_id(), consumer.client_id(), "one instance");
     consumer.subscribe("U", "*").unwrap();
     inbox.wait_for_bodies(7);
     wait_until("all of its queues are consumed", || {
