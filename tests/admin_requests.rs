@@ -26,7 +26,8 @@ use rocketmq_protocol::body::{
 };
 use rocketmq_protocol::header::{
     ConsumeMessageDirectlyResultRequestHeader, GetConsumerRunningInfoRequestHeader,
-    GetConsumerStatusRequestHeader, ResetOffsetRequestHeader,
+    GetConsumerStatusRequestHeader, NotifyConsumerIdsChangedRequestHeader,
+    ResetOffsetRequestHeader,
 };
 use support::{Answer, Inbox, ScriptedBroker, quick, wait_until};
 
@@ -210,6 +211,81 @@ fn a_message_is_consumed_out_of_turn() {
     assert!(consumer.shutdown(TIMEOUT).threads_joined);
 }
 
+/// The request that moves the topic's queue to an offset.
+fn reset_to(offset: i64) -> RemotingCommand {
+    let header = ResetOffsetRequestHeader {
+        topic: "T".to_owned(),
+        group: "g".to_owned(),
+        timestamp: 0,
+        is_force: true,
+        queue_id: None,
+        offset: None,
+        broker_name: None,
+    };
+    let retry = MessageQueue::new("%RETRY%g", "scripted", 0);
+    let body = ResetOffsetBody {
+        offset_table: [(queue(), offset), (retry, 7)].into_iter().collect(),
+    };
+    let code = request_code::RESET_CONSUMER_CLIENT_OFFSET;
+    let mut request = RemotingCommand::request(code, &header).with_body(body.to_json().unwrap());
+    request.mark_oneway();
+    request
+}
+
+/// A broker works on several requests of a connection at once, so it may be asked for the group's
+/// offset only after it has answered that it has the new one.
+#[test]
+fn a_queue_is_not_taken_again_before_its_new_offset_is_saved() {
+    let broker = ScriptedBroker::start(|request| match request.code {
+        request_code::UPDATE_CONSUMER_OFFSET if !request.is_oneway() => Answer::Silence,
+        _ => Answer::Usual,
+    });
+    for n in 0..3 {
+        broker.put(&format!("m{n}"), &tagged("A"));
+    }
+    let inbox = Inbox::new();
+    let received = inbox.clone();
+    let consumer = start(&broker, move |messages, _| {
+        received.put(messages);
+        ConsumeConcurrentlyStatus::ConsumeSuccess
+    });
+    inbox.wait_for(3);
+    broker.tell(&reset_to(0));
+    let saves = || broker.requests(request_code::UPDATE_CONSUMER_OFFSET);
+    let of_topic = |request: &RemotingCommand| request.ext_fields.get("topic") == Some("T");
+    wait_until("the new offset is being saved", || {
+        let saves = saves();
+        saves
+            .iter()
+            .any(|(_, save)| !save.is_oneway() && of_topic(save))
+    });
+    let questions = || {
+        let questions = broker.requests(request_code::QUERY_CONSUMER_OFFSET);
+        questions
+            .iter()
+            .filter(|(_, question)| of_topic(question))
+            .count()
+    };
+    assert_eq!(questions(), 1);
+    let looks = broker
+        .requests(request_code::GET_CONSUMER_LIST_BY_GROUP)
+        .len();
+    let header = NotifyConsumerIdsChangedRequestHeader {
+        consumer_group: "g".to_owned(),
+    };
+    let code = request_code::NOTIFY_CONSUMER_IDS_CHANGED;
+    let mut note = RemotingCommand::request(code, &header);
+    note.mark_oneway();
+    broker.tell(&note);
+    // Two rebalances, so that the first one has ended.
+    broker.wait_for(request_code::GET_CONSUMER_LIST_BY_GROUP, looks + 2);
+    assert_eq!(questions(), 1, "the answer is still missing");
+    // Which it is not for longer than a request may take.
+    inbox.wait_for(6);
+    assert_eq!(questions(), 2);
+    assert!(consumer.shutdown(Duration::from_millis(100)).offsets_saved == 0);
+}
+
 #[test]
 fn offsets_that_are_reset_are_where_it_goes_on() {
     // The offset is where the last save put it.
@@ -241,23 +317,7 @@ fn offsets_that_are_reset_are_where_it_goes_on() {
     });
     inbox.wait_for(5);
     wait_until("it is saved", || *saved.lock().unwrap() == "5");
-    let header = ResetOffsetRequestHeader {
-        topic: "T".to_owned(),
-        group: "g".to_owned(),
-        timestamp: 0,
-        is_force: true,
-        queue_id: None,
-        offset: None,
-        broker_name: None,
-    };
-    let retry = MessageQueue::new("%RETRY%g", "scripted", 0);
-    let body = ResetOffsetBody {
-        offset_table: [(queue(), 2), (retry, 7)].into_iter().collect(),
-    };
-    let code = request_code::RESET_CONSUMER_CLIENT_OFFSET;
-    let mut request = RemotingCommand::request(code, &header).with_body(body.to_json().unwrap());
-    request.mark_oneway();
-    broker.tell(&request);
+    broker.tell(&reset_to(2));
     inbox.wait_for(8);
     let bodies = inbox.bodies();
     let times = |n: usize| bodies[&format!("m{n}")];

@@ -27,6 +27,8 @@ pub(super) struct ConsumeMessageConcurrentlyService {
     /// Taken out at the end, so that what the listener holds, the consumer's own handle perhaps, is
     /// let go of.
     listener: Mutex<Option<Arc<dyn MessageListenerConcurrently>>>,
+    /// Held while a message is consumed out of turn.
+    directly: Mutex<()>,
 }
 
 /// Messages of one queue for one call of the listener.
@@ -49,6 +51,7 @@ impl ConsumeMessageConcurrentlyService {
             batch_max_size,
             retry_topic: mix_all::retry_topic(group),
             listener: Mutex::new(Some(listener)),
+            directly: Mutex::new(()),
         }
     }
 
@@ -109,15 +112,20 @@ impl ConsumeMessageConcurrentlyService {
     }
 
     /// Has the listener consume one message out of turn, on a thread of the pool, and waits for the
-    /// result. Returns it, or why there is none, and the time that the listener took.
+    /// result. Returns it, or why there is none, and the time that the listener took. One caller may
+    /// wait at a time: they are threads that the whole instance shares.
     pub(super) fn consume_directly(
         &self,
         consumer: &DefaultMQPushConsumerImpl,
         message: MessageExt,
         timeout: Duration,
     ) -> (Result<CMResult, String>, Duration) {
+        let refused = |reason: &str| (Err(reason.to_owned()), Duration::ZERO);
         let Some(listener) = self.listener.lock().clone() else {
-            return (Err("the consumer has ended".to_owned()), Duration::ZERO);
+            return refused("the consumer has ended");
+        };
+        let Some(_one_at_a_time) = self.directly.try_lock() else {
+            return refused("another message is being consumed like this");
         };
         let namespace = &consumer.config.namespace;
         let mq = MessageQueue::new(message.topic(), message.broker_name(), message.queue_id());

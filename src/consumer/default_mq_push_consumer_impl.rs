@@ -1,6 +1,6 @@
 //! Behind the push consumer's handle: what it has, its beginning and its end.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
 
@@ -48,6 +48,9 @@ pub(super) struct DefaultMQPushConsumerImpl {
     pub(super) offsets: RemoteBrokerOffsetStore,
     pub(super) consume_service: ConsumeMessageConcurrentlyService,
     queue_changes: QueueChangeCaller,
+    /// Queues whose offset was moved, until their broker has it: a rebalance that gave one up and took
+    /// it again meanwhile might be told the old one.
+    pub(super) being_moved: Mutex<BTreeSet<MessageQueue>>,
     /// Looks for messages that the listener does not return.
     expiry_check: Mutex<Option<TaskHandle>>,
 }
@@ -89,6 +92,7 @@ impl DefaultMQPushConsumerImpl {
             suspended: AtomicBool::new(false),
             started_at: AtomicI64::new(0),
             waits_for_memory: AtomicBool::new(false),
+            being_moved: Mutex::new(BTreeSet::new()),
             expiry_check: Mutex::new(None),
         }
     }
@@ -204,11 +208,15 @@ impl DefaultMQPushConsumerImpl {
     }
 
     /// Drops a queue and saves how far it came, in one step and with no commit after it. `false`
-    /// when the consumer is ending, which saves and drops all that is in the table.
+    /// when the consumer is ending, which saves and drops all that is in the table, or while the
+    /// queue's offset is being moved, after which it is taken out.
     pub(super) fn give_up(&self, mq: &MessageQueue, queue: &ProcessQueue) -> bool {
         let Some(instance) = self.instance() else {
             return false;
         };
+        if self.being_moved.lock().contains(mq) {
+            return false;
+        }
         self.offsets.drop_and_persist(&instance, mq, queue);
         true
     }

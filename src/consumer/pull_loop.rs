@@ -289,10 +289,12 @@ impl DefaultMQPushConsumerImpl {
                 log::warn!("group {group}: offset {offset} of {of} is not saved: {error}");
             }
             consumer.rebalance.remove(&of, &dropped);
+            consumer.being_moved.lock().remove(&of);
             if let Some(instance) = consumer.instance() {
                 instance.rebalance_soon(consumer.group());
             }
         };
+        self.being_moved.lock().insert(mq.clone());
         self.offsets
             .drop_and_reset(&instance, mq, queue, (offset, deadline), stored);
     }
