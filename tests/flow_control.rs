@@ -193,6 +193,7 @@ fn settings_out_of_range_are_told_of_all_at_once() {
         .max_retained_bytes(1_048_575)
         .pull_batch_size_in_bytes(0)
         .pull_time_delay_when_exception(Duration::ZERO)
+        .hand_over_grace(Duration::from_secs(61))
         .max_reconsume_times(-1)
         .consume_timestamp(-1)
         .message_listener(Inbox::new().listener())
@@ -207,6 +208,7 @@ fn settings_out_of_range_are_told_of_all_at_once() {
         "max_retained_bytes",
         "pull_batch_size_in_bytes",
         "pull_time_delay_when_exception",
+        "hand_over_grace",
         "max_reconsume_times",
         "consume_timestamp",
     ] {
@@ -215,5 +217,5 @@ fn settings_out_of_range_are_told_of_all_at_once() {
             .filter(|p| p.starts_with(&format!("{name} is")));
         assert_eq!(about.count(), 1, "{name}: {problems:?}");
     }
-    assert_eq!(problems.len(), 7, "{problems:?}");
+    assert_eq!(problems.len(), 8, "{problems:?}");
 }

@@ -142,8 +142,7 @@ impl DefaultMQPushConsumer {
     /// Members are listed by group, not by topic: while other members of the group have not
     /// subscribed the topic, the queues that fall to them are consumed by nobody; and brokers keep
     /// one expression for a group and topic, the one told last. So all members should be changed,
-    /// one after the other. A pull that a broker holds at that moment keeps the old expression, for
-    /// 20 s at most.
+    /// one after the other.
     ///
     /// # Blocking
     /// On a running consumer, at most `mq_client_api_timeout` (3 s) for a new topic's route and as

@@ -193,8 +193,8 @@ impl DefaultMQPushConsumerBuilder {
         self
     }
 
-    /// How long a queue rests after a failed pull. Default 1 s, at least 1 ms; Java
-    /// `pullTimeDelayMillsWhenException`.
+    /// How long a queue rests after a failed pull. Default 1 s, range 1 ms to 60
+    /// s; Java `pullTimeDelayMillsWhenException`.
     pub fn pull_time_delay_when_exception(mut self, delay: Duration) -> Self {
         self.config.pull_time_delay_when_exception = delay;
         self
@@ -217,8 +217,8 @@ impl DefaultMQPushConsumerBuilder {
     }
 
     /// How long a queue that another member may have had is left alone before its offset is asked
-    /// for, so that the member can save it. Default 100 ms. In Java a queue's first pull is delayed
-    /// by 500 ms instead.
+    /// for, so that the member can save it. Default 100 ms, range 0 to 60 s. In Java a queue's first
+    /// pull is delayed by 500 ms instead.
     pub fn hand_over_grace(mut self, grace: Duration) -> Self {
         self.config.hand_over_grace = grace;
         self

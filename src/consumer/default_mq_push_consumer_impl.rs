@@ -11,6 +11,7 @@ use rocketmq_protocol::body::{
 use rocketmq_protocol::{MessageExt, MessageQueue, SubscriptionData, mix_all, validators};
 
 use super::consume_message_concurrently_service::ConsumeMessageConcurrentlyService;
+use super::held_pulls::HeldPulls;
 use super::listener::{MessageListenerConcurrently, MessageQueueListener};
 use super::offset_store::RemoteBrokerOffsetStore;
 use super::process_queue::ProcessQueue;
@@ -48,6 +49,7 @@ pub(super) struct DefaultMQPushConsumerImpl {
     pub(super) offsets: RemoteBrokerOffsetStore,
     pub(super) consume_service: ConsumeMessageConcurrentlyService,
     queue_changes: QueueChangeCaller,
+    pub(super) held_pulls: HeldPulls,
     /// Queues whose offset was moved, until their broker has it: a rebalance that gave one up and took
     /// it again meanwhile might be told the old one.
     pub(super) being_moved: Mutex<BTreeSet<MessageQueue>>,
@@ -92,6 +94,7 @@ impl DefaultMQPushConsumerImpl {
             suspended: AtomicBool::new(false),
             started_at: AtomicI64::new(0),
             waits_for_memory: AtomicBool::new(false),
+            held_pulls: HeldPulls::new(),
             being_moved: Mutex::new(BTreeSet::new()),
             expiry_check: Mutex::new(None),
         }
@@ -266,6 +269,7 @@ impl DefaultMQPushConsumerImpl {
             instance.rebalance_soon(self.group());
         }
         self.subscriptions.use_told(&topic, told.version);
+        self.pull_anew(&topic);
         Ok(())
     }
 

@@ -38,7 +38,7 @@ impl DefaultMQPushConsumerImpl {
 
     /// One step of a queue's pull loop (Java `DefaultMQPushConsumerImpl#pullMessage`). A token whose
     /// queue is dropped, or whose consumer ends, dies here.
-    pub(super) fn pull_message(self: &Arc<Self>, mut request: Box<PullRequest>) {
+    pub(super) fn pull_message(self: &Arc<Self>, request: Box<PullRequest>) {
         let (true, false, Some(instance)) = (
             self.is_running(),
             request.process_queue.is_dropped(),
@@ -75,8 +75,13 @@ impl DefaultMQPushConsumerImpl {
         };
         let mq = request.mq.clone();
         let weak = Arc::downgrade(self);
+        let (of, pull) = (mq.clone(), self.held_pulls.hold(request));
         let on_outcome = move |outcome: Result<PullReply>| {
             let Some(consumer) = weak.upgrade() else {
+                return;
+            };
+            let Some(mut request) = consumer.held_pulls.take(&of, &pull) else {
+                // The queue is pulled anew.
                 return;
             };
             match outcome {
@@ -97,6 +102,13 @@ impl DefaultMQPushConsumerImpl {
                 .api()
                 .pull_message_async(&broker.broker_addr, &header, deadline, on_outcome);
         });
+    }
+
+    /// Has the queues of a topic pulled anew whose pulls brokers hold with an old expression.
+    pub(super) fn pull_anew(&self, topic: &str) {
+        for request in self.held_pulls.take_all_of(topic) {
+            self.again(Box::new(request), Duration::ZERO);
+        }
     }
 
     fn pull_header(

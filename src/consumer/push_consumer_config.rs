@@ -11,6 +11,8 @@ use crate::rebalance::{AllocateMessageQueueAveragely, AllocateMessageQueueStrate
 use crate::sync::{Arc, system_time_millis};
 
 const HALF_AN_HOUR_MILLIS: i64 = 30 * 60 * 1000;
+/// A queue that is not pulled for 120 s counts as one whose pull loop is lost.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
 /// Settings of a push consumer; never written after `build`.
 pub(super) struct PushConsumerConfig {
@@ -90,15 +92,24 @@ impl PushConsumerConfig {
         if self.subscriptions.is_empty() {
             problems.push("no topic is subscribed".to_owned());
         }
-        for (name, time) in [
-            ("consume_timeout", self.consume_timeout),
+        if self.consume_timeout < Duration::from_millis(1) {
+            problems.push(format!(
+                "consume_timeout is {:?}, the least is 1 ms",
+                self.consume_timeout
+            ));
+        }
+        for (name, time, least) in [
             (
                 "pull_time_delay_when_exception",
                 self.pull_time_delay_when_exception,
+                Duration::from_millis(1),
             ),
+            ("hand_over_grace", self.hand_over_grace, Duration::ZERO),
         ] {
-            if time < Duration::from_millis(1) {
-                problems.push(format!("{name} is {time:?}, the least is 1 ms"));
+            if !(least..=LONGEST_PAUSE).contains(&time) {
+                problems.push(format!(
+                    "{name} is {time:?}, the range is {least:?}..={LONGEST_PAUSE:?}"
+                ));
             }
         }
         if self.consume_timestamp < 0 {
