@@ -80,7 +80,7 @@ impl DefaultMQPushConsumerBuilder {
     }
 
     /// How the queues are divided; all members of a group must say the same. Default
-    /// [`AllocateMessageQueueAveragely`]; Java `allocateMessageQueueStrategy`.
+    /// [`AllocateMessageQueueAveragely`](crate::rebalance::AllocateMessageQueueAveragely); Java `allocateMessageQueueStrategy`.
     pub fn allocate_message_queue_strategy(
         mut self,
         strategy: impl AllocateMessageQueueStrategy + 'static,

@@ -33,6 +33,8 @@ mod rebalance_push_impl;
 #[cfg(not(loom))]
 mod retained_bytes;
 #[cfg(not(loom))]
+mod run_time_subscription;
+#[cfg(not(loom))]
 mod send_back;
 #[cfg(not(loom))]
 mod start_offset;
