@@ -135,7 +135,7 @@ impl Connection {
         &self.responses
     }
 
-    #[cfg(test)]
+    #[cfg(all(test, unix))]
     pub(super) fn role(&self) -> &ReaderRole<RemotingCommand> {
         &self.role
     }

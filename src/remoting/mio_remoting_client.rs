@@ -292,7 +292,10 @@ impl MioRemotingClient {
         };
         (calls, PERMITS - self.inner.async_permits.free())
     }
+}
 
+#[cfg(all(test, unix))]
+impl MioRemotingClient {
     /// Whether a waiting caller reads the connection to an address.
     pub(super) fn is_led(&self, addr: &str) -> bool {
         let connection = self.inner.channels.get(addr);

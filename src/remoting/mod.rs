@@ -18,7 +18,8 @@ mod name_servers;
 #[cfg(not(loom))]
 mod permits;
 mod reader_role;
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 #[cfg(not(loom))]
 mod reader_tests;
 #[cfg(test)]

@@ -3,7 +3,7 @@
 
 use std::cell::Cell;
 use std::io::{self, ErrorKind, Read};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use mio::net::TcpStream;
 use rocketmq_protocol::{FrameDecoder, RemotingCommand};
@@ -218,6 +218,8 @@ impl Drop for Reading {
 /// has passed, whatever there is.
 #[cfg(unix)]
 fn wait_for_input(stream: &TcpStream, deadline: Deadline) -> io::Result<bool> {
+    use std::time::Duration;
+
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     use rustix::io::Errno;
 
