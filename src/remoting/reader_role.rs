@@ -154,7 +154,7 @@ impl<T> ReaderRole<T> {
                     state.holder = Holder::Caller;
                 }
                 drop(state);
-                done(muted.map(|()| None), socket)
+                done(muted.map(|()| Next::<T>::Nothing), socket)
             }
             Holder::EventLoop | Holder::Caller => {
                 state.followers.insert(opaque, future.clone());
@@ -219,7 +219,7 @@ impl<T> ReaderRole<T> {
         if state.holder == Holder::Nobody {
             let watched = state.watch_input(true, socket);
             drop(state);
-            done(watched.map(|()| None), socket);
+            done(watched.map(|()| Next::<T>::Nothing), socket);
         }
     }
 
@@ -264,18 +264,18 @@ impl<T> ReaderRole<T> {
 impl<T> State<T> {
     /// Makes a follower the leader. If none is left the event loop gets the socket back, now or at
     /// the returned time.
-    fn hand_on(&mut self, socket: &impl Socket) -> io::Result<Option<Instant>> {
+    fn hand_on(&mut self, socket: &impl Socket) -> io::Result<Next<T>> {
         let was_caller = match self.holder {
-            Holder::Ended => return Ok(None),
+            Holder::Ended => return Ok(Next::Nothing),
             Holder::Caller => true,
             Holder::EventLoop | Holder::Nobody => false,
         };
         let next = self.followers.iter().find(|(_, future)| future.promote());
         if let Some(opaque) = next.map(|(opaque, _)| *opaque) {
-            self.followers.remove(&opaque);
             self.holder = Holder::Caller;
+            let leader = self.followers.remove(&opaque);
             self.watch_input(false, socket)?;
-            return Ok(None);
+            return Ok(leader.map_or(Next::Nothing, Next::Wake));
         }
         self.holder = Holder::Nobody;
         let mut is_one_of_several = true;
@@ -294,17 +294,17 @@ impl<T> State<T> {
 
     /// Lets the event loop have the socket once callers have ceased; if they have not yet, returns
     /// when to look, unless that is seen to.
-    fn linger(&mut self, socket: &impl Socket) -> io::Result<Option<Instant>> {
+    fn linger(&mut self, socket: &impl Socket) -> io::Result<Next<T>> {
         if self.watch.input || self.timer_is_set {
-            return Ok(None);
+            return Ok(Next::Nothing);
         }
         let due = self.last_left.map(|left| add(left, LINGER));
         let Some(due) = due.filter(|due| socket.now() < *due) else {
             self.watch_input(true, socket)?;
-            return Ok(None);
+            return Ok(Next::Nothing);
         };
         self.timer_is_set = true;
-        Ok(Some(due))
+        Ok(Next::PutBackAt(due))
     }
 
     fn watch_input(&mut self, input: bool, socket: &impl Socket) -> io::Result<()> {
@@ -342,20 +342,26 @@ impl<T, S: Socket> Drop for Leading<'_, T, S> {
     }
 }
 
-/// What is left to do once the lock is released; `false` if the connection ends by it.
-fn done(outcome: io::Result<Option<Instant>>, socket: &impl Socket) -> bool {
+/// What is left to do once the lock is released.
+enum Next<T> {
+    Nothing,
+    /// Waking who has been made the leader, which would keep others from the lock for long.
+    Wake(ResponseFuture<T>),
+    PutBackAt(Instant),
+}
+
+/// Does what is left to do; `false` if the connection ends by it.
+fn done<T>(outcome: io::Result<Next<T>>, socket: &impl Socket) -> bool {
     match outcome {
-        Ok(put_back_at) => {
-            if let Some(at) = put_back_at {
-                socket.put_back_at(at);
-            }
-            true
-        }
+        Ok(Next::Nothing) => {}
+        Ok(Next::Wake(leader)) => leader.wake(),
+        Ok(Next::PutBackAt(at)) => socket.put_back_at(at),
         Err(error) => {
             socket.fail(&error);
-            false
+            return false;
         }
     }
+    true
 }
 
 impl<T> fmt::Debug for ReaderRole<T> {

@@ -526,3 +526,40 @@ fn a_reply_that_came_before_anyone_waited_is_there() {
     }
     world.end();
 }
+
+/// Pauses around the time that the event loop takes the socket back after, with callbacks between.
+#[test]
+fn calls_with_pauses_between_them_lose_no_reply() {
+    const THREADS: u64 = 3;
+    const CALLS: u64 = 300;
+    let world = World::start();
+    let (addr, accepted) = server();
+    let (tell, told) = unbounded();
+    for caller in 1..=THREADS {
+        let (client, addr, tell) = (Arc::clone(&world.client), addr.clone(), tell.clone());
+        thread::spawn("caller", move || {
+            let (_never, pause) = unbounded::<()>();
+            for call in 0..CALLS {
+                let _ = pause.recv_timeout(Duration::from_micros(call * 7919 * caller % 3500));
+                let deadline = Deadline::after(GENEROUS);
+                if (call + caller) % 7 == 0 {
+                    let tell = tell.clone();
+                    client.invoke_async(&addr, request("c"), deadline, move |outcome| {
+                        tell.send(outcome.is_ok()).unwrap();
+                    });
+                } else {
+                    let outcome = client.invoke_sync(&addr, request("c"), deadline);
+                    tell.send(outcome.is_ok()).unwrap();
+                }
+            }
+        })
+        .unwrap();
+    }
+    let stream = accepted.recv_timeout(GENEROUS).unwrap();
+    thread::spawn("server", move || echo_backwards(stream)).unwrap();
+    for _ in 0..THREADS * CALLS {
+        assert_eq!(told.recv_timeout(GENEROUS / 2), Ok(true));
+    }
+    world.wait_until_in_loop(&addr);
+    world.end();
+}

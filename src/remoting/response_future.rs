@@ -119,16 +119,17 @@ impl<T> ResponseFuture<T> {
         }
     }
 
-    /// Wakes the caller to read the socket; `false` if its outcome is there already.
+    /// Asks the caller to read the socket; `false` if its outcome is there already. To be followed by
+    /// [`wake`](Self::wake).
     pub(super) fn promote(&self) -> bool {
         let mut place = self.0.place.lock();
-        if place.outcome.is_some() {
-            return false;
-        }
-        place.leads = true;
-        drop(place);
+        place.leads = place.outcome.is_none();
+        place.leads
+    }
+
+    /// Wakes the caller to see what it is asked.
+    pub(super) fn wake(&self) {
         self.0.ready.notify_all();
-        true
     }
 }
 
