@@ -9,29 +9,32 @@ use std::time::{Duration, Instant};
 use bytes::{Buf, BytesMut};
 use mio::Token;
 use mio::net::TcpStream;
-use rocketmq_protocol::{FrameDecoder, RemotingCommand};
+use rocketmq_protocol::RemotingCommand;
 
 use super::channel_table::Channel;
 use super::event_loop::{Shared, Timer, TimerKey};
 use super::mio_remoting_client::RemotingConfig;
+use super::reader_role::ReaderRole;
 use super::response_future::{Completion, ResponseTable, Waiter};
 use super::socks5::{Socks5Handshake, Target};
 use crate::client_config::{SocksProxy, split_address};
 use crate::error::{Error, Result};
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use crate::sync::{Arc, Deadline, Mutex, now};
+use crate::sync::{Arc, Deadline, Mutex, OnceCell, now};
+
+mod reading;
+
+use reading::Reader;
+pub(super) use reading::{ReadProgress, is_reading};
 
 /// Bytes that may wait for a peer that does not read. More are refused with
 /// [`Error::RemotingTooMuchRequest`].
 const MAX_QUEUED_BYTES: usize = 64 * 1024 * 1024;
 /// The longest piece of a SOCKS5 proxy's answer: a name and a port.
 const MAX_SOCKS_INPUT: usize = 255 + 2;
-const READ_CHUNK: usize = 64 * 1024;
-/// After so many chunks other connections get their turn.
-const CHUNKS_PER_TURN: usize = 32;
 
-/// What a connection tells its owner. Called on the event loop or on a calling thread, without any
-/// lock of the connection held; must not block.
+/// What a connection tells its owner. Called on the event loop or on a calling thread, one that
+/// waits for a reply too, without any lock of the connection held; must not block.
 pub(super) trait ConnectionHandler: Send + Sync + fmt::Debug {
     fn on_request(&self, connection: &Arc<Connection>, request: RemotingCommand);
     fn on_open(&self, connection: &Arc<Connection>);
@@ -46,7 +49,12 @@ pub(super) struct Connection {
     handler: Arc<dyn ConnectionHandler>,
     responses: ResponseTable<RemotingCommand>,
     outbound: Mutex<Outbound>,
-    /// Whoever holds it reads the socket and completes calls.
+    /// Set once the connect is done, for whoever reads. It stays for as long as this does: a file
+    /// descriptor that is closed might be another's the next moment.
+    socket: OnceCell<Arc<TcpStream>>,
+    /// Who reads the socket and completes calls.
+    role: ReaderRole<RemotingCommand>,
+    /// Locked by the holder of the role, and never while a call is completed.
     reader: Mutex<Reader>,
     /// When bytes last went either way, in milliseconds since the event loop's epoch.
     last_activity: AtomicU64,
@@ -60,7 +68,7 @@ struct Outbound {
     /// Frames that wait for the connect, with their opaques; empty once the phase is `Open`.
     unsent: Vec<(i32, BytesMut)>,
     /// Bytes that wait for the peer to read, empty before the phase is `Open`. While this is not
-    /// empty, a write would block and the event loop will be told when it no longer does.
+    /// empty, a write would block and the event loop is told when it no longer does, whoever reads.
     queued: BytesMut,
 }
 
@@ -87,18 +95,6 @@ enum Phase {
     Closed(Error),
 }
 
-struct Reader {
-    decoder: FrameDecoder,
-    chunk: Vec<u8>,
-}
-
-/// Whether a turn of reading ended because nothing was left.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ReadProgress {
-    Drained,
-    More,
-}
-
 impl Connection {
     pub(super) fn new(
         addr: Arc<str>,
@@ -119,10 +115,9 @@ impl Connection {
                 unsent: Vec::new(),
                 queued: BytesMut::new(),
             }),
-            reader: Mutex::new(Reader {
-                decoder: FrameDecoder::default(),
-                chunk: Vec::new(),
-            }),
+            socket: OnceCell::new(),
+            role: ReaderRole::of_event_loop(),
+            reader: Mutex::new(Reader::default()),
             last_activity: AtomicU64::new(0),
             retired: AtomicBool::new(false),
         })
@@ -138,6 +133,11 @@ impl Connection {
 
     pub(super) fn responses(&self) -> &ResponseTable<RemotingCommand> {
         &self.responses
+    }
+
+    #[cfg(all(test, unix))]
+    pub(super) fn role(&self) -> &ReaderRole<RemotingCommand> {
+        &self.role
     }
 
     /// When the connect was done; `None` before that, and after the end.
@@ -303,19 +303,20 @@ impl Connection {
             return Ok(());
         };
         self.note_activity();
-        match write_until_blocked(&stream, &frame) {
-            Ok(written) => {
-                let rest = frame.get(written..).unwrap_or_default();
+        let written = write_until_blocked(&stream, &frame).and_then(|written| {
+            let rest = frame.get(written..).unwrap_or_default();
+            if !rest.is_empty() {
                 outbound.queued.extend_from_slice(rest);
-                Ok(())
+                self.role.watch_output(true, self)?;
             }
-            Err(error) => {
-                drop(outbound);
-                let error = self.broken(&error);
-                self.close(&error);
-                Err(error)
-            }
-        }
+            Ok(())
+        });
+        written.map_err(|error| {
+            drop(outbound);
+            let error = self.broken(&error);
+            self.close(&error);
+            error
+        })
     }
 
     /// Takes back a frame that waits for the connect. `true` means that the peer has not seen and
@@ -345,6 +346,7 @@ impl Connection {
         // between, it has found no call, and that is made up for here.
         self.event_loop.add_timer(timer);
         self.responses.insert(opaque, waiter);
+        self.role.callback_added(self);
         if deadline.has_passed() {
             self.on_timer(Timer::Call(opaque));
         }
@@ -371,20 +373,26 @@ impl Connection {
             return;
         };
         let stream = Arc::clone(stream);
-        let written = write_until_blocked(&stream, &outbound.queued);
-        match written {
-            Ok(written) if written == outbound.queued.len() => outbound.queued = BytesMut::new(),
-            Ok(written) => outbound.queued.advance(written),
-            Err(error) => {
-                drop(outbound);
-                let error = self.broken(&error);
-                self.close(&error);
-                return;
-            }
+        if opened {
+            let _ = self.socket.set(Arc::clone(&stream));
         }
+        let written = write_until_blocked(&stream, &outbound.queued).and_then(|written| {
+            outbound.queued.advance(written);
+            if outbound.queued.is_empty() {
+                outbound.queued = BytesMut::new();
+                self.role.watch_output(false, self)?;
+            }
+            Ok(())
+        });
         drop(outbound);
+        if let Err(error) = written {
+            let error = self.broken(&error);
+            self.close(&error);
+            return;
+        }
         self.note_activity();
         if opened {
+            self.role.end_turn(self);
             self.watch_idle(self.config.channel_max_idle_time);
             self.handler.on_open(self);
         }
@@ -439,6 +447,7 @@ impl Connection {
                 ));
             }
             Timer::Idle => self.close_if_idle(),
+            Timer::PutBack => self.role.put_back(self),
             Timer::Call(opaque) => {
                 if let Some(waiter) = self.responses.take(opaque) {
                     waiter.complete(Err(self.timed_out(opaque, Duration::ZERO)));
@@ -459,75 +468,6 @@ impl Connection {
         Error::RemotingTimeout {
             addr: self.addr.to_string(),
             timeout: waited,
-        }
-    }
-
-    /// Reads what is there and completes calls with it.
-    pub(super) fn on_readable(self: &Arc<Self>) -> ReadProgress {
-        let mut talked = false;
-        let stream = loop {
-            match &self.outbound.lock().phase {
-                Phase::Open(stream) => break Arc::clone(stream),
-                Phase::Connecting { talking: true, .. } if !talked => {}
-                _ => return ReadProgress::Drained,
-            }
-            // The proxy has answered. What follows its last word is the server's, and is read below.
-            talked = true;
-            self.on_writable();
-        };
-        let mut reader = self.reader.lock();
-        reader.chunk.resize(READ_CHUNK, 0);
-        for _ in 0..CHUNKS_PER_TURN {
-            let Reader { decoder, chunk } = &mut *reader;
-            match (&*stream).read(chunk) {
-                Ok(0) => {
-                    drop(reader);
-                    self.close(&self.broken(&io::Error::from(ErrorKind::UnexpectedEof)));
-                    return ReadProgress::Drained;
-                }
-                Ok(length) => {
-                    self.note_activity();
-                    decoder.extend(chunk.get(..length).unwrap_or_default());
-                    if let Err(error) = self.deliver(decoder) {
-                        drop(reader);
-                        self.close(&error);
-                        return ReadProgress::Drained;
-                    }
-                }
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    return ReadProgress::Drained;
-                }
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => {
-                    drop(reader);
-                    self.close(&self.broken(&error));
-                    return ReadProgress::Drained;
-                }
-            }
-        }
-        ReadProgress::More
-    }
-
-    fn deliver(self: &Arc<Self>, decoder: &mut FrameDecoder) -> Result<()> {
-        loop {
-            let command = match decoder.next_command() {
-                Ok(Some(command)) => command,
-                Ok(None) => return Ok(()),
-                Err(error) => return Err(Error::command(&self.addr, error)),
-            };
-            if !command.is_response() {
-                self.handler.on_request(self, command);
-            } else if let Some(waiter) = self.responses.take(command.opaque) {
-                waiter.complete(Ok(command));
-                self.close_if_done();
-            } else {
-                log::debug!(
-                    "{}: reply {} to a call that has ended, code {}",
-                    self.addr,
-                    command.opaque,
-                    command.code
-                );
-            }
         }
     }
 
@@ -555,6 +495,7 @@ impl Connection {
             }
             Phase::Resolving | Phase::Closed(_) => {}
         }
+        self.role.end();
         self.event_loop.forget(self.token);
         // Before the calls end: whoever tries again at once gets a new connection.
         self.handler.on_close(self, error);

@@ -4,9 +4,12 @@ use std::collections::{BTreeSet, HashMap};
 use std::io;
 use std::time::{Duration, Instant};
 
+#[cfg(unix)]
+use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Registry, Token, Waker};
 
 use super::connection::{Connection, ReadProgress};
+use super::reader_role::Watch;
 use crate::error::Error;
 use crate::service::ThreadPool;
 use crate::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
@@ -17,8 +20,9 @@ const WAKER: Token = Token(0);
 const EVENTS_CAPACITY: usize = 256;
 const RESOLVER_THREADS: usize = 4;
 
-/// Reads and completes replies, finishes connects, writes what would have blocked a caller, and ends
-/// asynchronous calls at their deadline. Runs no user code and never blocks but for events.
+/// Reads and completes replies where no caller does, finishes connects, writes what would have
+/// blocked a caller, and ends asynchronous calls at their deadline. Runs no user code and never
+/// blocks but for events.
 #[derive(Debug)]
 pub(crate) struct EventLoop {
     shared: Arc<Shared>,
@@ -50,6 +54,8 @@ pub(super) enum Timer {
     Idle,
     /// The asynchronous call with this opaque.
     Call(i32),
+    /// Looking whether callers have ceased to read a socket.
+    PutBack,
 }
 
 pub(super) type TimerKey = (Instant, Token, Timer);
@@ -164,6 +170,39 @@ impl Shared {
             .register(stream, token, Interest::READABLE | Interest::WRITABLE)
     }
 
+    /// Changes what the loop is told of a registered socket; what is there already it is told at once.
+    #[cfg(unix)]
+    pub(super) fn watch(
+        &self,
+        token: Token,
+        stream: &mio::net::TcpStream,
+        from: Watch,
+        to: Watch,
+    ) -> io::Result<()> {
+        use std::os::fd::AsRawFd;
+
+        let fd = stream.as_raw_fd();
+        let mut source = SourceFd(&fd);
+        match (interest(from), interest(to)) {
+            (None, None) => Ok(()),
+            (None, Some(interest)) => self.registry.register(&mut source, token, interest),
+            (Some(_), Some(interest)) => self.registry.reregister(&mut source, token, interest),
+            (Some(_), None) => self.registry.deregister(&mut source),
+        }
+    }
+
+    /// The loop is told everything, always; callers do not read sockets here.
+    #[cfg(not(unix))]
+    pub(super) fn watch(
+        &self,
+        _: Token,
+        _: &mio::net::TcpStream,
+        _: Watch,
+        _: Watch,
+    ) -> io::Result<()> {
+        Ok(())
+    }
+
     pub(super) fn forget(&self, token: Token) {
         self.connections.lock().remove(&token);
         // Left timers find no connection and end.
@@ -214,6 +253,16 @@ impl Shared {
             expired.push(key);
         }
         expired
+    }
+}
+
+#[cfg(unix)]
+fn interest(watch: Watch) -> Option<Interest> {
+    match (watch.input, watch.output) {
+        (true, true) => Some(Interest::READABLE | Interest::WRITABLE),
+        (true, false) => Some(Interest::READABLE),
+        (false, true) => Some(Interest::WRITABLE),
+        (false, false) => None,
     }
 }
 

@@ -7,7 +7,7 @@ use bytes::BytesMut;
 use rocketmq_protocol::{RemotingCommand, response_code};
 
 use super::channel_table::{ChannelTable, Found};
-use super::connection::{Connection, ConnectionHandler};
+use super::connection::{Connection, ConnectionHandler, is_reading};
 use super::event_loop::EventLoop;
 use super::name_servers::{NameServers, share};
 use super::permits::Permits;
@@ -31,7 +31,8 @@ const MIN_CLOSE_TIMEOUT: Duration = Duration::from_millis(100);
 /// `maxReconnectIntervalTimeSeconds`).
 const MIN_RECONNECT_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Told of connections that come and go. Called on the event loop: it must not block.
+/// Told of connections that come and go. Called on the event loop, or on a calling thread when one
+/// ends: it must not block.
 pub(crate) trait ChannelEventListener: Send + Sync + fmt::Debug {
     fn on_channel_active(&self, addr: &str);
     fn on_channel_closed(&self, addr: &str);
@@ -168,7 +169,7 @@ impl MioRemotingClient {
     }
 
     /// Sends a request and runs `completion` with the outcome, exactly once, on the thread that
-    /// finds it, the event loop's for one: it must not block. It takes neither a permit nor a thread
+    /// finds it, the event loop's or that of another caller: it must not block. It takes neither a permit nor a thread
     /// of the executor, so that a client whose callbacks are busy still says that it is there; and a
     /// silent server is left as after a synchronous call. May be called on the event loop.
     pub(crate) fn invoke_directly(
@@ -290,6 +291,21 @@ impl MioRemotingClient {
             Err(_) => 0,
         };
         (calls, PERMITS - self.inner.async_permits.free())
+    }
+}
+
+#[cfg(all(test, unix))]
+impl MioRemotingClient {
+    /// Whether a waiting caller reads the connection to an address.
+    pub(super) fn is_led(&self, addr: &str) -> bool {
+        let connection = self.inner.channels.get(addr);
+        connection.is_some_and(|connection| connection.role().is_led())
+    }
+
+    /// Whether the event loop is told of input on the connection to an address.
+    pub(super) fn is_in_loop(&self, addr: &str) -> bool {
+        let connection = self.inner.channels.get(addr);
+        connection.is_some_and(|connection| connection.role().is_in_loop())
     }
 }
 
@@ -417,7 +433,7 @@ impl Inner {
         addr: &str,
         request: &mut RemotingCommand,
     ) -> Result<(BytesMut, Arc<Connection>)> {
-        if self.hooks.has_user() && self.event_loop.is_current() {
+        if self.hooks.has_user() && self.is_others_thread() {
             return Err(Error::MQClient {
                 code: None,
                 reason: format!("there is no thread for the RPC hook of a request to {addr}"),
@@ -431,7 +447,7 @@ impl Inner {
     }
 
     fn show(&self, addr: &str, request: &RemotingCommand, reply: &RemotingCommand) {
-        if self.hooks.has_user() && self.event_loop.is_current() {
+        if self.hooks.has_user() && self.is_others_thread() {
             let code = request.code;
             log::warn!(
                 "there is no thread to show the answer of {addr} to request {code} to the RPC hook"
@@ -441,9 +457,15 @@ impl Inner {
         self.hooks.after_response(addr, request, reply);
     }
 
-    /// Runs what calls hooks: on a thread of their own if one is the user's, because this may be the
-    /// event loop. If there is no such thread it runs here, and on the event loop it then does
-    /// without the hook, which fails a request.
+    /// Whether this thread serves others just now: the event loop's, or one that completes calls on
+    /// its way to its own reply. The user's hook must not hold it up.
+    fn is_others_thread(&self) -> bool {
+        self.event_loop.is_current() || is_reading()
+    }
+
+    /// Runs what calls hooks: on a thread of their own if one is the user's, because this may be a
+    /// thread that serves others. If there is no such thread it runs here, and then does without the
+    /// hook where it serves others, which fails a request.
     fn where_hooks_may_run(&self, task: impl FnOnce() + Send + 'static) {
         if !self.hooks.has_user() {
             return task();
@@ -623,18 +645,28 @@ impl PendingCall {
         self.client.show(self.addr(), &self.request, reply);
     }
 
+    /// Reads the connection if nobody else does; a thread that serves others just waits.
+    fn wait_or_read(&self, deadline: Deadline) -> Option<Result<RemotingCommand>> {
+        if self.client.is_others_thread() {
+            return self.future.wait(deadline);
+        }
+        self.connection
+            .wait(self.request.opaque, &self.future, deadline)
+    }
+
     fn wait_for_reply(&self, deadline: Deadline) -> Result<RemotingCommand> {
         let grace = Deadline::after(deadline.remaining().saturating_add(HAND_OVER));
+        let opaque = self.request.opaque;
         let outcome = wait_or_withdraw(
             self.connection.responses(),
-            self.request.opaque,
+            opaque,
             &self.future,
-            deadline,
+            || self.wait_or_read(deadline),
             grace,
         );
         outcome.unwrap_or_else(|| {
             let waited = now().saturating_duration_since(self.started);
-            let error = self.connection.timed_out(self.request.opaque, waited);
+            let error = self.connection.timed_out(opaque, waited);
             self.client
                 .close_if_silent(&self.connection, self.started, deadline);
             Err(error)

@@ -1,7 +1,8 @@
 //! Frames over TCP: who is connected, which call waits for which reply.
 //!
-//! Knows commands, not topics or groups. One [`EventLoop`] serves all connections of a manager; it
-//! reads, completes calls, and writes only what a calling thread could not write itself.
+//! Knows commands, not topics or groups. One [`EventLoop`] serves all connections of a manager: it
+//! connects, writes what a calling thread could not write itself, and reads while no caller that waits
+//! for a reply does ([`reader_role`]).
 
 #[cfg(not(loom))]
 mod acl_client_rpc_hook;
@@ -16,6 +17,11 @@ mod mio_remoting_client;
 mod name_servers;
 #[cfg(not(loom))]
 mod permits;
+mod reader_role;
+#[cfg(test)]
+#[cfg(unix)]
+#[cfg(not(loom))]
+mod reader_tests;
 #[cfg(test)]
 #[cfg(not(loom))]
 mod reports;

@@ -19,7 +19,7 @@ use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::channel::{Receiver, unbounded};
 use crate::sync::{Arc, Deadline, add, now, thread};
 
-const GENEROUS: Duration = Duration::from_secs(60);
+pub(super) const GENEROUS: Duration = Duration::from_secs(60);
 const CALLS: usize = 100_000;
 
 /// apache/rocketmq#10575 and alibaba/rocketmq#85: a reply that came as the time was up was dropped by
@@ -65,7 +65,7 @@ fn b67_a_reply_at_the_deadline_is_either_a_reply_or_a_timeout() {
         batches.send((first as i32, deadline)).unwrap();
         for (opaque, future) in calls {
             let grace = Deadline::after(GENEROUS);
-            match wait_or_withdraw(&table, opaque, &future, deadline, grace) {
+            match wait_or_withdraw(&table, opaque, &future, || future.wait(deadline), grace) {
                 Some(Ok(reply)) => {
                     assert_eq!(reply, opaque);
                     replies += 1;
@@ -129,21 +129,25 @@ fn b67_reply_and_timeout_race_for_a_callback_and_it_runs_once() {
 }
 
 /// A client, its event loop, and the threads of its callbacks.
-struct World {
-    event_loop: Arc<EventLoop>,
+pub(super) struct World {
+    pub(super) event_loop: Arc<EventLoop>,
     executor: Arc<ThreadPool>,
-    client: Arc<MioRemotingClient>,
+    pub(super) client: Arc<MioRemotingClient>,
 }
 
 impl World {
-    fn start() -> Self {
+    pub(super) fn start() -> Self {
+        Self::start_with(ClientConfig::default())
+    }
+
+    pub(super) fn start_with(config: ClientConfig) -> Self {
         let event_loop = Arc::new(EventLoop::start("test").unwrap());
         let executor = Arc::new(ThreadPool::new("callbacks", 2));
         let config = ClientConfig {
             namesrv_addr: Vec::new(),
             connect_timeout: GENEROUS,
             channel_max_idle_time: GENEROUS,
-            ..ClientConfig::default()
+            ..config
         };
         let client =
             MioRemotingClient::new(Arc::clone(&event_loop), Arc::clone(&executor), &config);
@@ -154,19 +158,19 @@ impl World {
         }
     }
 
-    fn end(self) {
+    pub(super) fn end(self) {
         assert!(self.client.close(Deadline::after(GENEROUS)));
         assert!(self.event_loop.shutdown(Deadline::after(GENEROUS)));
         assert_eq!(self.executor.shutdown(Deadline::after(GENEROUS)).left, 0);
     }
 }
 
-fn request(body: &str) -> RemotingCommand {
+pub(super) fn request(body: &str) -> RemotingCommand {
     RemotingCommand::request_without_header(1).with_body(body.to_owned())
 }
 
 /// A server that hands its connection over once there is one.
-fn server() -> (String, Receiver<TcpStream>) {
+pub(super) fn server() -> (String, Receiver<TcpStream>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let addr = listener.local_addr().unwrap().to_string();
     let (accepted, stream) = unbounded();
@@ -182,7 +186,10 @@ fn server() -> (String, Receiver<TcpStream>) {
 }
 
 /// Reads so many requests, and the bytes they came in.
-fn read_requests(stream: &mut TcpStream, count: usize) -> (Vec<RemotingCommand>, Vec<u8>) {
+pub(super) fn read_requests(
+    stream: &mut TcpStream,
+    count: usize,
+) -> (Vec<RemotingCommand>, Vec<u8>) {
     stream.set_read_timeout(Some(GENEROUS)).unwrap();
     let mut decoder = FrameDecoder::default();
     let (mut requests, mut bytes) = (Vec::new(), Vec::new());
@@ -200,7 +207,7 @@ fn read_requests(stream: &mut TcpStream, count: usize) -> (Vec<RemotingCommand>,
 }
 
 /// Answers with the request's own body.
-fn echo(stream: &mut TcpStream, request: &RemotingCommand) {
+pub(super) fn echo(stream: &mut TcpStream, request: &RemotingCommand) {
     let mut frame = BytesMut::new();
     RemotingCommand::response(request, 0, None)
         .with_body(request.body.clone().unwrap())

@@ -7,7 +7,8 @@ use crate::error::Result;
 use crate::sync::{Arc, Condvar, Deadline, Mutex};
 
 /// Runs when an asynchronous call ends. It is called on whatever thread completes the call, the
-/// event loop's too, so it must hand its work on and not block.
+/// event loop's or that of a caller that waits for a reply of its own, so it must hand its work on,
+/// and neither block nor take a lock that is held while somebody waits for a reply.
 pub(crate) type Completion<T> = Box<dyn FnOnce(Result<T>) + Send>;
 
 /// What waits for a reply.
@@ -25,6 +26,10 @@ impl<T> Waiter<T> {
             Self::Callback(completion) => completion(outcome),
         }
     }
+
+    fn is_callback(&self) -> bool {
+        matches!(self, Self::Callback(_))
+    }
 }
 
 impl<T> fmt::Debug for Waiter<T> {
@@ -40,22 +45,39 @@ impl<T> fmt::Debug for Waiter<T> {
 pub(crate) struct ResponseFuture<T>(Arc<Slot<T>>);
 
 struct Slot<T> {
-    outcome: Mutex<Option<Result<T>>>,
+    place: Mutex<Place<T>>,
     ready: Condvar,
+}
+
+struct Place<T> {
+    outcome: Option<Result<T>>,
+    /// Whether the caller that waits here is to read the socket itself.
+    leads: bool,
+}
+
+/// What ended the wait of a caller that may be asked to read the socket.
+pub(super) enum Woken<T> {
+    Outcome(Result<T>),
+    /// It is to read.
+    Leads,
+    TimedOut,
 }
 
 impl<T> ResponseFuture<T> {
     pub(crate) fn new() -> Self {
         Self(Arc::new(Slot {
-            outcome: Mutex::new(None),
+            place: Mutex::new(Place {
+                outcome: None,
+                leads: false,
+            }),
             ready: Condvar::new(),
         }))
     }
 
     fn set(&self, outcome: Result<T>) {
-        let mut place = self.0.outcome.lock();
-        if place.is_none() {
-            *place = Some(outcome);
+        let mut place = self.0.place.lock();
+        if place.outcome.is_none() {
+            place.outcome = Some(outcome);
         }
         drop(place);
         self.0.ready.notify_all();
@@ -63,15 +85,51 @@ impl<T> ResponseFuture<T> {
 
     /// Waits for the outcome; `None` when the deadline passes first.
     pub(crate) fn wait(&self, deadline: Deadline) -> Option<Result<T>> {
-        let mut place = self.0.outcome.lock();
+        let mut place = self.0.place.lock();
         loop {
-            if let Some(outcome) = place.take() {
+            if let Some(outcome) = place.outcome.take() {
                 return Some(outcome);
             }
             if self.0.ready.wait_until(&mut place, deadline) {
-                return place.take();
+                return place.outcome.take();
             }
         }
+    }
+
+    /// The outcome, if it is there and nobody has taken it.
+    pub(super) fn take(&self) -> Option<Result<T>> {
+        self.0.place.lock().outcome.take()
+    }
+
+    /// Waits for the outcome or for [`promote`](Self::promote), whichever is first.
+    pub(super) fn wait_or_lead(&self, deadline: Deadline) -> Woken<T> {
+        let mut place = self.0.place.lock();
+        let mut timed_out = false;
+        loop {
+            if let Some(outcome) = place.outcome.take() {
+                return Woken::Outcome(outcome);
+            }
+            if place.leads {
+                return Woken::Leads;
+            }
+            if timed_out {
+                return Woken::TimedOut;
+            }
+            timed_out = self.0.ready.wait_until(&mut place, deadline);
+        }
+    }
+
+    /// Asks the caller to read the socket; `false` if its outcome is there already. To be followed by
+    /// [`wake`](Self::wake).
+    pub(super) fn promote(&self) -> bool {
+        let mut place = self.0.place.lock();
+        place.leads = place.outcome.is_none();
+        place.leads
+    }
+
+    /// Wakes the caller to see what it is asked.
+    pub(super) fn wake(&self) {
+        self.0.ready.notify_all();
     }
 }
 
@@ -89,32 +147,54 @@ impl<T> fmt::Debug for ResponseFuture<T> {
 
 /// opaque → who waits for it.
 pub(crate) struct ResponseTable<T> {
-    pending: Mutex<HashMap<i32, Waiter<T>>>,
+    pending: Mutex<Pending<T>>,
+}
+
+struct Pending<T> {
+    waiters: HashMap<i32, Waiter<T>>,
+    /// How many of the waiters are callbacks.
+    callbacks: usize,
 }
 
 impl<T> ResponseTable<T> {
     pub(crate) fn new() -> Self {
         Self {
-            pending: Mutex::new(HashMap::new()),
+            pending: Mutex::new(Pending {
+                waiters: HashMap::new(),
+                callbacks: 0,
+            }),
         }
     }
 
+    /// No opaque is used twice at a time.
     pub(crate) fn insert(&self, opaque: i32, waiter: Waiter<T>) {
-        self.pending.lock().insert(opaque, waiter);
+        let mut pending = self.pending.lock();
+        pending.callbacks += usize::from(waiter.is_callback());
+        pending.waiters.insert(opaque, waiter);
     }
 
     /// Takes the right to complete a call; `None` when somebody else has it.
     pub(crate) fn take(&self, opaque: i32) -> Option<Waiter<T>> {
-        self.pending.lock().remove(&opaque)
+        let mut pending = self.pending.lock();
+        let waiter = pending.waiters.remove(&opaque)?;
+        pending.callbacks -= usize::from(waiter.is_callback());
+        Some(waiter)
     }
 
     /// Takes all, with their opaques.
     pub(crate) fn drain(&self) -> Vec<(i32, Waiter<T>)> {
-        self.pending.lock().drain().collect()
+        let mut pending = self.pending.lock();
+        pending.callbacks = 0;
+        pending.waiters.drain().collect()
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.pending.lock().len()
+        self.pending.lock().waiters.len()
+    }
+
+    /// Whether there is a call for whose reply no thread waits.
+    pub(super) fn has_callbacks(&self) -> bool {
+        self.pending.lock().callbacks > 0
     }
 }
 
@@ -126,16 +206,17 @@ impl<T> fmt::Debug for ResponseTable<T> {
     }
 }
 
-/// Waits for a call's outcome, and at the deadline takes the call out of the table, so that a late
-/// reply finds nobody. Whoever took it first completes it: a reply that wins the race counts.
+/// Waits for a call's outcome by `wait`, and when that has none takes the call out of the table, so
+/// that a late reply finds nobody. Whoever took it first completes it: a reply that wins the race
+/// counts.
 pub(crate) fn wait_or_withdraw<T>(
     table: &ResponseTable<T>,
     opaque: i32,
     future: &ResponseFuture<T>,
-    deadline: Deadline,
+    wait: impl FnOnce() -> Option<Result<T>>,
     grace: Deadline,
 ) -> Option<Result<T>> {
-    if let Some(outcome) = future.wait(deadline) {
+    if let Some(outcome) = wait() {
         return Some(outcome);
     }
     if table.take(opaque).is_some() {
@@ -166,7 +247,7 @@ mod tests {
         .unwrap();
         let deadline = Deadline::after(Duration::from_secs(30));
         assert_eq!(
-            wait_or_withdraw(&table, 7, &future, deadline, deadline),
+            wait_or_withdraw(&table, 7, &future, || future.wait(deadline), deadline),
             Some(Ok("reply"))
         );
         assert!(handle.join_until(deadline));
@@ -179,7 +260,8 @@ mod tests {
         let future = ResponseFuture::new();
         table.insert(7, Waiter::Future(future.clone()));
         let now = Deadline::after(Duration::ZERO);
-        assert_eq!(wait_or_withdraw(&table, 7, &future, now, now), None);
+        let outcome = wait_or_withdraw(&table, 7, &future, || future.wait(now), now);
+        assert_eq!(outcome, None);
         assert_eq!(table.len(), 0);
         assert!(table.take(7).is_none(), "a late reply finds nobody");
     }

@@ -1,0 +1,246 @@
+//! Reading a connection's socket and completing calls with what comes, on the event loop or on the
+//! thread of a caller that waits for its own reply.
+
+use std::cell::Cell;
+use std::io::{self, ErrorKind, Read};
+use std::time::Instant;
+
+use mio::net::TcpStream;
+use rocketmq_protocol::{FrameDecoder, RemotingCommand};
+
+use super::super::event_loop::Timer;
+use super::super::reader_role::{Socket, Turn, Watch};
+use super::super::response_future::ResponseFuture;
+use super::{Connection, Phase};
+use crate::error::{Error, Result};
+use crate::sync::{Arc, Deadline, now};
+
+const READ_CHUNK: usize = 64 * 1024;
+/// After so many chunks other connections get their turn.
+const CHUNKS_PER_TURN: usize = 32;
+
+#[derive(Default)]
+pub(super) struct Reader {
+    decoder: FrameDecoder,
+    chunk: Vec<u8>,
+}
+
+/// Whether a turn of reading ended because nothing was left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in super::super) enum ReadProgress {
+    Drained,
+    More,
+}
+
+/// What came of reading once.
+enum Chunk {
+    Read,
+    WouldBlock,
+    Ended,
+}
+
+impl Connection {
+    /// Waits for the outcome of a call that is in the response table, and reads the socket meanwhile
+    /// if nobody else does. `None` when the deadline passes first.
+    pub(in super::super) fn wait(
+        self: &Arc<Self>,
+        opaque: i32,
+        future: &ResponseFuture<RemotingCommand>,
+        deadline: Deadline,
+    ) -> Option<Result<RemotingCommand>> {
+        if cfg!(unix) {
+            self.role.wait(opaque, future, deadline, self)
+        } else {
+            future.wait(deadline)
+        }
+    }
+
+    /// The event loop's turn: reads what is there and completes calls with it.
+    pub(in super::super) fn on_readable(self: &Arc<Self>) -> ReadProgress {
+        let mut talked = false;
+        let stream = loop {
+            match &self.outbound.lock().phase {
+                Phase::Open(stream) => break Arc::clone(stream),
+                Phase::Connecting { talking: true, .. } if !talked => {}
+                _ => return ReadProgress::Drained,
+            }
+            // The proxy has answered. What follows its last word is the server's, and is read below.
+            talked = true;
+            self.on_writable();
+        };
+        if !self.role.begin_turn() {
+            // A caller reads, and whoever it hands on to is told of what it leaves.
+            return ReadProgress::Drained;
+        }
+        let progress = self.read_chunks(&stream);
+        self.role.end_turn(self);
+        progress
+    }
+
+    fn read_chunks(self: &Arc<Self>, stream: &TcpStream) -> ReadProgress {
+        for _ in 0..CHUNKS_PER_TURN {
+            match self.read_chunk(stream) {
+                Chunk::Read => {}
+                Chunk::WouldBlock | Chunk::Ended => return ReadProgress::Drained,
+            }
+        }
+        ReadProgress::More
+    }
+
+    /// Reads once and completes calls with what has come. Only the holder of the role may.
+    fn read_chunk(self: &Arc<Self>, stream: &TcpStream) -> Chunk {
+        let ended = match self.fill(stream) {
+            Ok(0) => self.broken(&io::Error::from(ErrorKind::UnexpectedEof)),
+            Ok(_) => {
+                self.note_activity();
+                match self.deliver() {
+                    Ok(()) => return Chunk::Read,
+                    Err(error) => error,
+                }
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return Chunk::WouldBlock,
+            Err(error) => self.broken(&error),
+        };
+        self.close(&ended);
+        Chunk::Ended
+    }
+
+    fn fill(&self, mut stream: &TcpStream) -> io::Result<usize> {
+        let mut reader = self.reader.lock();
+        let Reader { decoder, chunk } = &mut *reader;
+        chunk.resize(READ_CHUNK, 0);
+        loop {
+            match stream.read(chunk) {
+                Ok(length) => {
+                    decoder.extend(chunk.get(..length).unwrap_or_default());
+                    return Ok(length);
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn deliver(self: &Arc<Self>) -> Result<()> {
+        loop {
+            let next = self.reader.lock().decoder.next_command();
+            let command = match next {
+                Ok(Some(command)) => command,
+                Ok(None) => return Ok(()),
+                Err(error) => return Err(Error::command(&self.addr, error)),
+            };
+            if !command.is_response() {
+                self.handler.on_request(self, command);
+            } else if let Some(waiter) = self.responses.take(command.opaque) {
+                waiter.complete(Ok(command));
+                self.close_if_done();
+            } else {
+                log::debug!(
+                    "{}: reply {} to a call that has ended, code {}",
+                    self.addr,
+                    command.opaque,
+                    command.code
+                );
+            }
+        }
+    }
+}
+
+impl Socket for Arc<Connection> {
+    fn now(&self) -> Instant {
+        now()
+    }
+
+    fn watch(&self, from: Watch, to: Watch) -> io::Result<()> {
+        match self.socket.get() {
+            Some(stream) => self.event_loop.watch(self.token, stream, from, to),
+            None => Ok(()),
+        }
+    }
+
+    fn awaits_callbacks(&self) -> bool {
+        self.responses.has_callbacks()
+    }
+
+    fn put_back_at(&self, at: Instant) {
+        self.event_loop.add_timer((at, self.token, Timer::PutBack));
+    }
+
+    fn read(&self, deadline: Deadline) -> Turn {
+        let Some(stream) = self.socket.get() else {
+            return Turn::Ended;
+        };
+        match wait_for_input(stream, deadline) {
+            Ok(true) => {}
+            Ok(false) => return Turn::TimedOut,
+            Err(error) => {
+                self.close(&self.broken(&error));
+                return Turn::Ended;
+            }
+        }
+        let _reading = Reading::begin();
+        match self.read_chunk(stream) {
+            Chunk::Read | Chunk::WouldBlock => Turn::Read,
+            Chunk::Ended => Turn::Ended,
+        }
+    }
+
+    fn fail(&self, error: &io::Error) {
+        self.close(&self.broken(error));
+    }
+}
+
+thread_local! {
+    static IS_READING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether this thread, one that waits for a reply of its own, is completing calls of others.
+pub(in super::super) fn is_reading() -> bool {
+    IS_READING.try_with(Cell::get).unwrap_or(false)
+}
+
+struct Reading;
+
+impl Reading {
+    fn begin() -> Self {
+        let _ = IS_READING.try_with(|is_reading| is_reading.set(true));
+        Self
+    }
+}
+
+impl Drop for Reading {
+    fn drop(&mut self) {
+        let _ = IS_READING.try_with(|is_reading| is_reading.set(false));
+    }
+}
+
+/// Waits until there is input, or the end, and returns whether there is; `false` once the deadline
+/// has passed, whatever there is.
+#[cfg(unix)]
+fn wait_for_input(stream: &TcpStream, deadline: Deadline) -> io::Result<bool> {
+    use std::time::Duration;
+
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    use rustix::io::Errno;
+
+    /// Far below what the type can hold; who waits longer asks again.
+    const LONGEST: Duration = Duration::from_secs(60 * 60);
+
+    loop {
+        let left = deadline.remaining();
+        if left.is_zero() {
+            return Ok(false);
+        }
+        let timeout = Timespec::try_from(left.min(LONGEST)).map_err(io::Error::other)?;
+        match poll(&mut [PollFd::new(stream, PollFlags::IN)], Some(&timeout)) {
+            Ok(0) | Err(Errno::INTR) => {}
+            Ok(_) => return Ok(true),
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+#[cfg(not(unix))]
+fn wait_for_input(_: &TcpStream, _: Deadline) -> io::Result<bool> {
+    Err(ErrorKind::Unsupported.into())
+}
