@@ -18,13 +18,15 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use rocketmq_blocking::rebalance::{AllocateMessageQueueAveragely, AllocateMessageQueueStrategy};
+use rocketmq_blocking::rebalance::{
+    AllocateError, AllocateMessageQueueAveragely, AllocateMessageQueueStrategy,
+};
 use rocketmq_blocking::{
     ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus, ConsumeFromWhere, DefaultMQProducer,
     DefaultMQPushConsumer, DefaultMQPushConsumerBuilder, MQClientManager, Message, MessageExt,
     MessageQueue,
 };
-use rocketmq_embedded::{Cluster, ControlAction, ControlTimes};
+use rocketmq_embedded::{Cluster, ControlAction, ControlScope, ControlTimes};
 use support::{GENEROUS, Inbox, Target, quick, unique, wait_until};
 
 const GET_CONSUMER_LIST_BY_GROUP: i32 = 38;
@@ -602,4 +604,251 @@ fn the_queue_listener_hears_what_is_owned() {
         let heard = heard.lock().unwrap();
         heard.get("T") == Some(&(3, 3)) && heard.get("%RETRY%g") == Some(&(1, 1))
     });
+}
+
+fn on(broker: &str) -> ControlScope {
+    ControlScope::Broker(broker.to_owned())
+}
+
+/// Questions for members that get no answer are given up after 20 s here, and there are ten groups
+/// that ask them: if anybody had to wait for one of them, the test would not end in time.
+#[test]
+fn a_silent_broker_delays_nothing_that_concerns_others() {
+    const HELD_UP: Duration = Duration::from_secs(20);
+    let cluster = Cluster::builder().brokers(2).start().unwrap();
+    cluster.create_topic_on("broker-a", "A", 4).unwrap();
+    cluster.create_topic_on("broker-b", "B", 4).unwrap();
+    let namesrv = cluster.namesrv_addr();
+    let silence = cluster.control_on(
+        on("broker-b"),
+        GET_CONSUMER_LIST_BY_GROUP,
+        ControlAction::Drop,
+        ControlTimes::UntilLifted,
+    );
+    let manager = MQClientManager::new();
+    let inbox = Inbox::new();
+    let start = |builder: DefaultMQPushConsumerBuilder| {
+        let consumer = builder
+            .mq_client_api_timeout(HELD_UP)
+            .rebalance_wait_interval(NEVER)
+            .message_listener(inbox.listener())
+            .build()
+            .unwrap();
+        consumer.start().unwrap();
+        consumer
+    };
+    let groups: Vec<_> = (0..20)
+        .map(|n| {
+            let topic = if n % 2 == 0 { "B" } else { "A" };
+            start(builder(&namesrv, &manager, &format!("g{n:02}"), topic))
+        })
+        .collect();
+    assert_eq!(manager.instance_count(), 1);
+    wait_until("the groups of the living broker have their queues", || {
+        groups
+            .iter()
+            .skip(1)
+            .step_by(2)
+            .all(|group| owned(group, "A").len() == 4)
+    });
+    // The same within one group, when its members change again and again.
+    let both = || builder(&namesrv, &manager, "both", "A").subscribe("B", "*");
+    let first = start(both());
+    let queues = queues_of(&namesrv, "A");
+    wait_until_settled(&[&first], "A", &queues);
+    for _ in 0..3 {
+        let second = start(both());
+        wait_until_settled(&[&first, &second], "A", &queues);
+        second.shutdown(TIMEOUT);
+        wait_until_settled(&[&first], "A", &queues);
+    }
+    assert!(silence.hits() >= 12);
+    for group in groups.iter().step_by(2).chain([&first]) {
+        assert_eq!(owned(group, "B").len(), 0, "nobody has answered for it");
+    }
+}
+
+#[test]
+fn queues_of_a_silent_broker_are_looked_at_again_after_the_short_pause() {
+    let cluster = Cluster::builder().brokers(2).start().unwrap();
+    cluster.create_topic_on("broker-a", "A", 4).unwrap();
+    cluster.create_topic_on("broker-b", "B", 4).unwrap();
+    let silence = cluster.control_on(
+        on("broker-b"),
+        GET_CONSUMER_LIST_BY_GROUP,
+        ControlAction::Drop,
+        ControlTimes::UntilLifted,
+    );
+    let consumer = builder(&cluster.namesrv_addr(), &MQClientManager::new(), "g", "A")
+        .subscribe("B", "*")
+        .mq_client_api_timeout(Duration::from_millis(300))
+        .rebalance_wait_interval(NEVER)
+        .message_listener(Inbox::new().listener())
+        .build()
+        .unwrap();
+    consumer.start().unwrap();
+    assert!(silence.wait_for_hits(3, GENEROUS));
+    assert_eq!(owned(&consumer, "A").len(), 4);
+    assert_eq!(owned(&consumer, "B").len(), 0);
+    silence.lift();
+    wait_until("its queues are owned", || owned(&consumer, "B").len() == 4);
+}
+
+/// One broker of three closes each connection on which it is asked, or says nothing for longer than
+/// the test waits.
+#[test]
+fn another_broker_of_the_topic_is_asked_when_one_does_not_answer() {
+    for action in [ControlAction::Drop, ControlAction::Close] {
+        let cluster = Cluster::builder().brokers(3).start().unwrap();
+        cluster.create_topic("T", 2).unwrap();
+        let namesrv = cluster.namesrv_addr();
+        let queues = queues_of(&namesrv, "T");
+        let failing = cluster.control_on(
+            on("broker-b"),
+            GET_CONSUMER_LIST_BY_GROUP,
+            action,
+            ControlTimes::UntilLifted,
+        );
+        let manager = MQClientManager::new();
+        let inbox = Inbox::new();
+        let start = || {
+            let consumer = builder(&namesrv, &manager, "g", "T")
+                .mq_client_api_timeout(NEVER)
+                .rebalance_wait_interval(NEVER)
+                .message_listener(inbox.listener())
+                .build()
+                .unwrap();
+            consumer.start().unwrap();
+            consumer
+        };
+        let first = start();
+        wait_until_settled(&[&first], "T", &queues);
+        for _ in 0..3 {
+            let second = start();
+            wait_until_settled(&[&first, &second], "T", &queues);
+            second.shutdown(TIMEOUT);
+            wait_until_settled(&[&first], "T", &queues);
+        }
+        assert!(failing.hits() > 0, "it was asked");
+    }
+}
+
+/// The strategy of one member, which counts how often it is asked for its own share.
+#[derive(Debug, Clone, Default)]
+struct Counting(Arc<Mutex<BTreeMap<String, usize>>>);
+
+impl Counting {
+    fn of(&self, group: &str) -> usize {
+        self.0.lock().unwrap().get(group).copied().unwrap_or(0)
+    }
+}
+
+impl AllocateMessageQueueStrategy for Counting {
+    fn name(&self) -> &str {
+        "AVG"
+    }
+
+    fn allocate(
+        &self,
+        consumer_group: &str,
+        current_cid: &str,
+        mq_all: &[MessageQueue],
+        cid_all: &[String],
+    ) -> Result<Vec<MessageQueue>, AllocateError> {
+        if mq_all[0].topic() == "T" {
+            let mut counts = self.0.lock().unwrap();
+            *counts.entry(consumer_group.to_owned()).or_default() += 1;
+        }
+        AllocateMessageQueueAveragely.allocate(consumer_group, current_cid, mq_all, cid_all)
+    }
+}
+
+#[test]
+fn a_note_wakes_its_group_only_and_three_looks_are_all_until_a_token_is_back() {
+    let cluster = Cluster::builder().start().unwrap();
+    cluster.create_topic("T", 8).unwrap();
+    let namesrv = cluster.namesrv_addr();
+    let queues = queues_of(&namesrv, "T");
+    let manager = MQClientManager::new();
+    let counting = Counting::default();
+    let inbox = Inbox::new();
+    let start = |group: &str| {
+        let consumer = builder(&namesrv, &manager, group, "T")
+            // No token comes back.
+            .rebalance_min_interval(NEVER)
+            .rebalance_wait_interval(NEVER)
+            .allocate_message_queue_strategy(counting.clone())
+            .message_listener(inbox.listener())
+            .build()
+            .unwrap();
+        consumer.start().unwrap();
+        consumer
+    };
+    let (g, h) = (start("g"), start("h"));
+    assert_eq!(manager.instance_count(), 1);
+    wait_until("both have their queues", || {
+        owned(&g, "T").len() == 8 && owned(&h, "T").len() == 8
+    });
+    let before = counting.of("h");
+    let elsewhere = MQClientManager::new();
+    let mut guests = vec![member(&namesrv, &elsewhere, "g", "T", &inbox)];
+    wait_until_settled(&[&g, &guests[0]], "T", &queues);
+    for _ in 0..6 {
+        guests.push(member(&namesrv, &elsewhere, "g", "T", &inbox));
+    }
+    wait_until("the last one has its share", || {
+        owned(&guests[6], "T").len() == 1
+    });
+    assert_eq!(counting.of("h"), before, "nobody has told of a change of h");
+    // A start and two changes; each change is told of more than once, which costs nothing once. Two
+    // more answers are for what a member that has left had.
+    assert!(counting.of("g") <= 3 * 2, "{}", counting.of("g"));
+}
+
+/// One of two brokers does not hear of a second member for a while.
+#[test]
+fn with_confirm_shrink_queues_are_given_up_when_two_brokers_agree() {
+    let cluster = Cluster::builder().brokers(2).start().unwrap();
+    cluster.create_topic("T", 4).unwrap();
+    let namesrv = cluster.namesrv_addr();
+    let queues = queues_of(&namesrv, "T");
+    let manager = MQClientManager::new();
+    let inbox = Inbox::new();
+    let start = |name: &str| {
+        let consumer = builder(&namesrv, &manager, "g", "T")
+            .instance_name(name)
+            .confirm_shrink(true)
+            .rebalance_wait_interval(Duration::from_millis(100))
+            .heartbeat_broker_interval(Duration::from_millis(100))
+            .message_listener(inbox.listener())
+            .build()
+            .unwrap();
+        consumer.start().unwrap();
+        consumer
+    };
+    let first = start("a");
+    wait_until_settled(&[&first], "T", &queues);
+    // Broker-b does not hear of the second one: heartbeats to it get lost.
+    const HEART_BEAT: i32 = 34;
+    let lost = cluster.control_on(
+        on("broker-b"),
+        HEART_BEAT,
+        ControlAction::Respond(0, None),
+        ControlTimes::UntilLifted,
+    );
+    let asked = cluster.control(
+        GET_CONSUMER_LIST_BY_GROUP,
+        ControlAction::Delay(Duration::ZERO),
+        ControlTimes::UntilLifted,
+    );
+    let second = start("b");
+    wait_until("the second one has its share", || {
+        !owned(&second, "T").is_empty()
+    });
+    let hits = asked.hits();
+    assert!(asked.wait_for_hits(hits + 20, GENEROUS));
+    assert_eq!(owned(&first, "T").len(), 8, "only one broker says so");
+    assert_eq!(cluster.consumer_ids_on("broker-b", "g").len(), 1);
+    lost.lift();
+    wait_until_settled(&[&first, &second], "T", &queues);
 }

@@ -197,7 +197,8 @@ fn what_was_finished_of_a_queue_counts_when_it_is_taken_away_and_the_rest_comes_
     let inbox = Inbox::new();
     let received = inbox.clone();
     let consumer = started(
-        world.builder(),
+        // Nothing that the listener has in hands is waited for.
+        world.builder().hand_over_grace(Duration::ZERO),
         move |messages: &[MessageExt], _: &mut ConsumeConcurrentlyContext| {
             let stuck = messages[0].queue_offset() == 3 && messages[0].reconsume_times() == 0;
             received.put(messages);

@@ -264,4 +264,32 @@ mod tests {
         assert_eq!(addresses(&table.all_addresses()), ["a0", "a3"]);
         assert!(table.brokers.read().get("b").is_none());
     }
+
+    /// apache/rocketmq-client-cpp#88 (PR#105), apache/rocketmq#2165 (PR#2167): with the master down, clients did not read from a replica.
+    #[test]
+    fn b121_a_replica_stands_in_where_any_will_do() {
+        let find = |addresses: &[(i64, &str)], id, only| {
+            let table = BrokerAddressTable::new();
+            table.update(&[broker("b", addresses)]);
+            table
+                .find_broker_address_in_subscribe("b", id, only)
+                .map(|found| (found.broker_addr.to_string(), found.slave))
+        };
+        use OnlyThisBroker::{No, Yes};
+        let replica = |addr: &str| Some((addr.to_owned(), true));
+        assert_eq!(find(&[(1, "s1")], 0, No), replica("s1"));
+        assert_eq!(find(&[(1, "s1")], 0, Yes), None);
+        assert_eq!(find(&[(1, "s1")], 1, Yes), replica("s1"));
+        let both = [(0, "m"), (2, "s2")];
+        assert_eq!(find(&both, 1, Yes), replica("s2"), "the next one");
+        assert_eq!(find(&both, 3, No), Some(("m".to_owned(), false)));
+        assert_eq!(find(&both, 3, Yes), None);
+        let table = BrokerAddressTable::new();
+        table.update(&[broker("b", &[(1, "s1")])]);
+        assert_eq!(
+            table.find_broker_address_in_publish("b"),
+            None,
+            "sends and locks go to masters only"
+        );
+    }
 }

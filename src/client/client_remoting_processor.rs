@@ -93,7 +93,7 @@ impl ClientRemotingProcessor {
                     "{addr}: the members of group {} changed",
                     header.consumer_group
                 );
-                service.request(&header.consumer_group);
+                service.request_told_by(&header.consumer_group, addr);
             }
             Err(error) => {
                 log::warn!("{addr}: note of changed members: {error}");

@@ -2,12 +2,13 @@
 
 use std::collections::HashSet;
 use std::fmt;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::broker_address_table::BrokerAddressTable;
 use super::client_remoting_processor::ClientRemotingProcessor;
 use super::group_registry::{ConsumerTable, ProducerTable};
 use super::heartbeat::{HeartbeatSender, HeartbeatService};
+use super::member_lists::BrokerMemberLists;
 use super::name_server_address_service::NameServerAddressService;
 use super::offset_persist_service::OffsetPersistService;
 use super::pull_message_service::{PullMessageService, PullRequestQueue};
@@ -22,7 +23,10 @@ use crate::remoting::{
 use crate::service::{
     JoinOutcome, ScheduledService, ServiceHandle, ServiceState, ServiceThread, ThreadPool,
 };
-use crate::sync::{Arc, Deadline, Mutex, Weak};
+use crate::sync::{Arc, Deadline, Mutex, Weak, add, now};
+
+/// How often routes are fetched at most because brokers fail.
+const REFRESH_AFTER_FAILURE: Duration = Duration::from_secs(3);
 
 /// What all instances of a manager share.
 #[derive(Debug, Clone)]
@@ -53,6 +57,7 @@ pub(crate) struct MQClientInstance {
     /// Remoting holds them weakly, so this is where they live.
     _processor: Arc<ClientRemotingProcessor>,
     _listener: Arc<HeartbeatOnConnect>,
+    next_refresh_after_failure: Mutex<Instant>,
     /// Held while the services are started or stopped, so that whoever comes second finds the first
     /// one's work done.
     state: Mutex<ServiceState>,
@@ -92,6 +97,10 @@ impl MQClientInstance {
         );
         let rebalance_service = Arc::new(handle(RebalanceService::new(
             Arc::clone(&consumers),
+            Arc::new(BrokerMemberLists {
+                api: Arc::clone(&api),
+                routes: Arc::clone(&routes),
+            }),
             config.rebalance_wait_interval,
             config.rebalance_min_interval,
         )));
@@ -147,6 +156,7 @@ impl MQClientInstance {
             heartbeat_service,
             _processor: processor,
             _listener: listener,
+            next_refresh_after_failure: Mutex::new(now()),
             state: Mutex::new(ServiceState::CreateJust),
         })
     }
@@ -293,6 +303,18 @@ impl MQClientInstance {
     pub(crate) fn rebalance_soon(&self, group: &str) {
         self.rebalance_service.service().request(group);
         self.rebalance_service.wakeup();
+    }
+
+    /// Has all routes fetched again soon because a broker could not be reached, which may have left
+    /// them; at most once in a while, however many requests fail.
+    pub(crate) fn broker_failed(&self) {
+        let mut next = self.next_refresh_after_failure.lock();
+        if now() < *next {
+            return;
+        }
+        *next = add(now(), REFRESH_AFTER_FAILURE);
+        drop(next);
+        self.refresh_routes_soon();
     }
 
     /// Has all routes fetched again soon.

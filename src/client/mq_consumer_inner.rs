@@ -5,6 +5,37 @@ use rocketmq_protocol::{MessageExt, MessageQueue};
 
 use crate::sync::Arc;
 
+/// What a look at a consumer's queues begins with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Look {
+    /// Whether all that was done without knowing the group's members is as it should be.
+    pub(crate) balanced: bool,
+    /// The topics for which the members are to be asked for.
+    pub(crate) topics: Vec<String>,
+}
+
+/// The members of a group as a broker names them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Members<'a> {
+    /// One entry a connection, in no order; not empty.
+    pub(crate) cid_all: &'a [String],
+    /// Whether a second broker says the same, or there is none to ask.
+    pub(crate) confirmed: bool,
+}
+
+/// What a look at one topic has led to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TopicBalance {
+    /// The queues that are worked on are those that should be.
+    Balanced,
+    /// They are now, and were not before.
+    Changed,
+    /// They are not yet: another look is due soon.
+    Unbalanced,
+    /// Nothing was changed: a second broker is to be asked for the members first.
+    Unconfirmed,
+}
+
 /// What the client core asks of a consumer.
 pub(crate) trait MQConsumerInner: Send + Sync {
     /// The group and its subscriptions, as a heartbeat tells them.
@@ -22,8 +53,12 @@ pub(crate) trait MQConsumerInner: Send + Sync {
     /// Whether it may be rebalanced yet; while it starts, requests wait for the start's end.
     fn is_ready(&self) -> bool;
 
-    /// Makes the queues it works on those that are its own now. Returns whether they are.
-    fn try_rebalance(self: Arc<Self>) -> bool;
+    /// Begins a look at its queues: does what needs no list of members, and names the topics that
+    /// need one. This and [`rebalance_by_topic`](Self::rebalance_by_topic) are called by one thread.
+    fn begin_rebalance(self: Arc<Self>) -> Look;
+
+    /// Makes the queues of a topic that it works on those that are its own among these members.
+    fn rebalance_by_topic(self: Arc<Self>, topic: &str, members: Members<'_>) -> TopicBalance;
 
     /// How it does, for an administrator.
     fn consumer_running_info(&self) -> ConsumerRunningInfo;

@@ -1,53 +1,163 @@
 //! The thread that keeps each group balanced.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::group_registry::ConsumerTable;
+use super::member_lists::{AskFirst, MemberLists, MemberQuestions, Outcome, Verdict};
+use super::rebalance_pace::Pace;
+use super::{Look, MQConsumerInner, TopicBalance};
 use crate::service::{ServiceContext, ServiceThread};
 use crate::sync::{Arc, Deadline, Mutex, add, now};
 
-/// A group may be rebalanced so often in a row before it is paced.
-const TOKENS: u32 = 3;
-
-/// Java `RebalanceService`, with a pace per group instead of one for the process.
+/// Looks at groups: at each when it is due, and when somebody asks for it.
+///
+/// The thread waits for nobody. It asks brokers who is in the groups that are due, all side by side,
+/// and works on a topic when the answer for it is there. So a silent broker delays no group but
+/// those that have nobody else to ask, and of those only the topics concerned, which are looked at
+/// again after the short pause. As there is one thread, a group is worked on once at a time.
+///
+/// # Java
+/// `RebalanceService`, where one thread waits for one answer after the other, with one pace for the
+/// process.
 #[derive(Debug)]
 pub(crate) struct RebalanceService {
     consumers: Arc<ConsumerTable>,
+    member_lists: Arc<dyn MemberLists>,
     wait_interval: Duration,
     min_interval: Duration,
-    /// Groups that somebody asked to look at; taken by the thread, so that a request made while the
-    /// group is being looked at leads to one more look.
-    requested: Mutex<BTreeSet<String>>,
+    /// Groups that somebody asked to look at, with the broker that told of a change, if one did.
+    /// Taken by the thread, so that a request made while the group is being looked at leads to one
+    /// more look.
+    requested: Mutex<BTreeMap<String, AskFirst>>,
 }
 
+type Consumers = BTreeMap<String, Arc<dyn MQConsumerInner>>;
+type Paces = BTreeMap<String, Pace>;
+
 impl RebalanceService {
-    pub(crate) fn new(
+    pub(super) fn new(
         consumers: Arc<ConsumerTable>,
+        member_lists: Arc<dyn MemberLists>,
         wait_interval: Duration,
         min_interval: Duration,
     ) -> Self {
         Self {
             consumers,
+            member_lists,
             wait_interval,
             min_interval,
-            requested: Mutex::new(BTreeSet::new()),
+            requested: Mutex::new(BTreeMap::new()),
         }
     }
 
     /// Asks for a look at one group, or at all when it is not one of this client. The thread must be
     /// woken afterwards.
     pub(crate) fn request(&self, group: &str) {
-        if self.consumers.get(group).is_none() {
-            return self.request_all();
-        }
-        self.requested.lock().insert(group.to_owned());
+        self.request_for(group, None);
+    }
+
+    /// The same when a broker has told of a change.
+    pub(crate) fn request_told_by(&self, group: &str, addr: &str) {
+        self.request_for(group, Some(addr.into()));
     }
 
     pub(crate) fn request_all(&self) {
         let groups = self.consumers.groups();
-        self.requested.lock().extend(groups);
+        let mut requested = self.requested.lock();
+        for group in groups {
+            requested.entry(group).or_default();
+        }
+    }
+
+    fn request_for(&self, group: &str, told_by: AskFirst) {
+        if self.consumers.get(group).is_none() {
+            return self.request_all();
+        }
+        let mut requested = self.requested.lock();
+        let ask_first = requested.entry(group.to_owned()).or_default();
+        *ask_first = told_by.or_else(|| ask_first.take());
+    }
+
+    /// Begins to look at the groups that it is time for.
+    fn begin_looks(
+        &self,
+        consumers: &Consumers,
+        paces: &mut Paces,
+        questions: &mut MemberQuestions,
+    ) {
+        let mut requested = std::mem::take(&mut *self.requested.lock());
+        paces.retain(|group, _| consumers.contains_key(group));
+        questions.retain_groups(|group| consumers.contains_key(group));
+        for (group, consumer) in consumers {
+            // A member that was stopped and started anew begins with a full bucket.
+            let member = Arc::as_ptr(consumer).cast::<()>() as usize;
+            let new_pace = || Pace::new(member, now(), self.wait_interval);
+            let pace = paces.entry(group.clone()).or_insert_with(new_pace);
+            if pace.member != member {
+                *pace = new_pace();
+                questions.forget(group);
+            }
+            if let Some(told_by) = requested.remove(group) {
+                pace.request(told_by);
+            }
+            let is_ready = consumer.is_ready();
+            let begun = is_ready.then(|| pace.begin(now(), self.min_interval));
+            let Some(ask_first) = begun.flatten() else {
+                continue;
+            };
+            let began = catch_unwind(AssertUnwindSafe(|| Arc::clone(consumer).begin_rebalance()));
+            let look = began.unwrap_or_else(|_| {
+                log::error!("rebalancing group {group} panicked");
+                Look {
+                    balanced: false,
+                    topics: Vec::new(),
+                }
+            });
+            pace.due_at(add(now(), self.wait_interval));
+            if !look.balanced {
+                pace.due_by(add(now(), self.min_interval));
+            }
+            questions.ask(group, look.topics, &ask_first, now());
+        }
+    }
+
+    fn rebalance_by_topic(
+        &self,
+        consumers: &Consumers,
+        paces: &mut Paces,
+        (group, topic): (&str, &str),
+        outcome: Outcome<'_>,
+    ) -> Verdict {
+        let (Some(consumer), Some(pace)) = (consumers.get(group), paces.get_mut(group)) else {
+            return Verdict::Done;
+        };
+        let decided = outcome.map(|members| {
+            let consumer = Arc::clone(consumer);
+            catch_unwind(AssertUnwindSafe(|| {
+                consumer.rebalance_by_topic(topic, members)
+            }))
+            .unwrap_or_else(|_| {
+                log::error!("rebalancing group {group} panicked at topic {topic}");
+                TopicBalance::Unbalanced
+            })
+        });
+        match decided {
+            Ok(TopicBalance::Balanced) => return Verdict::Done,
+            Ok(TopicBalance::Changed) => {
+                pace.has_changed(now(), self.min_interval);
+                return Verdict::Done;
+            }
+            Ok(TopicBalance::Unconfirmed) => return Verdict::AskAnother,
+            Ok(TopicBalance::Unbalanced) => {}
+            Err(error) => log::info!(
+                "group {group}, topic {topic}: its queues stay as they are, tried again soon: \
+                 {error}"
+            ),
+        }
+        pace.due_by(add(now(), self.min_interval));
+        Verdict::Done
     }
 }
 
@@ -57,155 +167,28 @@ impl ServiceThread for RebalanceService {
     }
 
     fn run(&self, context: &ServiceContext) {
-        let mut paces: BTreeMap<String, Pace> = BTreeMap::new();
+        let mut paces = Paces::new();
+        let mut questions =
+            MemberQuestions::new(Arc::clone(&self.member_lists), context.wakeup_of_thread());
         let mut next = add(now(), self.wait_interval);
-        while !context.is_stopped() {
+        loop {
             context.wait_until(Deadline::at(next));
             if context.is_stopped() {
                 return;
             }
-            let requested = std::mem::take(&mut *self.requested.lock());
-            let consumers = self.consumers.snapshot();
-            paces.retain(|group, _| consumers.iter().any(|(name, _)| name == group));
+            let consumers: Consumers = self.consumers.snapshot().into_iter().collect();
+            self.begin_looks(&consumers, &mut paces, &mut questions);
+            questions.work_off(now(), &mut |group, topic, outcome| {
+                self.rebalance_by_topic(&consumers, &mut paces, (group, topic), outcome)
+            });
             next = add(now(), self.wait_interval);
-            for (group, consumer) in consumers {
-                // A member that was stopped and started anew begins with a full bucket.
-                let member = Arc::as_ptr(&consumer).cast::<()>() as usize;
-                let pace = paces
-                    .entry(group.clone())
-                    .or_insert_with(|| Pace::new(member, now(), self.wait_interval));
-                if pace.member != member {
-                    *pace = Pace::new(member, now(), self.wait_interval);
+            for (group, pace) in &paces {
+                // One that starts still has the thread woken when it is ready.
+                if consumers.get(group).is_some_and(|c| c.is_ready()) {
+                    next = next.min(pace.next(self.min_interval));
                 }
-                if requested.contains(&group) {
-                    pace.requested = true;
-                }
-                if !consumer.is_ready() {
-                    continue;
-                }
-                if pace.begin(now(), self.min_interval) {
-                    let balanced = catch_unwind(AssertUnwindSafe(|| consumer.try_rebalance()))
-                        .unwrap_or_else(|_| {
-                            log::error!("rebalancing group {group} panicked");
-                            false
-                        });
-                    let pause = if balanced {
-                        self.wait_interval
-                    } else {
-                        self.min_interval
-                    };
-                    pace.due = add(now(), pause);
-                }
-                next = next.min(pace.next(self.min_interval));
             }
+            next = questions.next().map_or(next, |at| next.min(at));
         }
-    }
-}
-
-/// When a group is looked at: at its due time, and when asked for as long as it has tokens.
-#[derive(Debug)]
-struct Pace {
-    /// Which member of the group it is of.
-    member: usize,
-    requested: bool,
-    due: Instant,
-    tokens: u32,
-    /// When the next token comes back counts from here.
-    refilled: Instant,
-}
-
-impl Pace {
-    fn new(member: usize, now: Instant, wait_interval: Duration) -> Self {
-        Self {
-            member,
-            requested: false,
-            due: add(now, wait_interval),
-            tokens: TOKENS,
-            refilled: now,
-        }
-    }
-
-    fn refill(&mut self, now: Instant, period: Duration) {
-        while self.tokens < TOKENS && now >= add(self.refilled, period) {
-            self.tokens += 1;
-            self.refilled = add(self.refilled, period);
-        }
-        if self.tokens == TOKENS {
-            self.refilled = now;
-        }
-    }
-
-    /// Whether to look now. A request that finds no token stays until one is back.
-    fn begin(&mut self, now: Instant, period: Duration) -> bool {
-        self.refill(now, period);
-        if self.tokens == 0 || !(self.requested || now >= self.due) {
-            return false;
-        }
-        self.requested = false;
-        self.tokens -= 1;
-        true
-    }
-
-    /// When to look again.
-    fn next(&self, period: Duration) -> Instant {
-        let wanted = if self.requested {
-            self.refilled
-        } else {
-            self.due
-        };
-        if self.tokens == 0 {
-            wanted.max(add(self.refilled, period))
-        } else {
-            wanted
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const SECOND: Duration = Duration::from_secs(1);
-    const WAIT: Duration = Duration::from_secs(20);
-
-    #[test]
-    fn three_requests_are_served_at_once_and_the_last_one_when_a_token_is_back() {
-        let start = now();
-        let mut pace = Pace::new(1, start, WAIT);
-        for _ in 0..3 {
-            pace.requested = true;
-            assert!(pace.begin(start, SECOND));
-        }
-        pace.requested = true;
-        assert!(!pace.begin(start, SECOND), "the bucket is empty");
-        assert_eq!(pace.next(SECOND), start + SECOND, "it is not forgotten");
-        assert!(pace.begin(start + SECOND, SECOND));
-        assert!(!pace.begin(start + SECOND, SECOND), "it was one request");
-    }
-
-    #[test]
-    fn without_requests_a_group_is_looked_at_when_it_is_due() {
-        let start = now();
-        let mut pace = Pace::new(1, start, WAIT);
-        assert!(!pace.begin(start + WAIT - SECOND, SECOND));
-        assert_eq!(pace.next(SECOND), start + WAIT);
-        assert!(pace.begin(start + WAIT, SECOND));
-    }
-
-    #[test]
-    fn tokens_come_back_one_a_period_up_to_three() {
-        let start = now();
-        let mut pace = Pace::new(1, start, WAIT);
-        for _ in 0..3 {
-            pace.requested = true;
-            assert!(pace.begin(start, SECOND));
-        }
-        let later = start + SECOND * 100;
-        for _ in 0..3 {
-            pace.requested = true;
-            assert!(pace.begin(later, SECOND));
-        }
-        pace.requested = true;
-        assert!(!pace.begin(later, SECOND));
     }
 }

@@ -13,7 +13,8 @@ pub struct ShutdownReport {
     /// listener's for instance, which it has to wait for; or another call is at it still. All other
     /// fields then say nothing. `await_termination` waits for its end.
     pub deferred: bool,
-    /// Listener calls that were finished: the ones running, and those waiting for a thread.
+    /// Listener calls that were finished: the ones running, and those for messages before them. Later
+    /// ones are not made; their messages go to whoever gets the queue.
     pub drained: usize,
     /// Listener calls that were dropped because time was up; their messages are delivered again, to
     /// whoever gets the queue.

@@ -127,7 +127,13 @@ impl TopicRoutes {
             || consumers
                 .iter()
                 .any(|(_, c)| c.is_subscribe_topic_need_update(topic));
+        let subscribe_queues: Arc<[MessageQueue]> = subscribe_queues(topic, &fetched).into();
         if unchanged && !awaited {
+            // What counts is what each consumer holds, not what all know: one that an update has
+            // missed would be short of queues for ever. (Java compares with the table alone.)
+            for (_, consumer) in consumers {
+                consumer.update_topic_subscribe_info(topic, &subscribe_queues);
+            }
             return;
         }
         if !unchanged {
@@ -145,7 +151,6 @@ impl TopicRoutes {
         for (_, producer) in producers {
             producer.update_topic_publish_info(topic, &info);
         }
-        let subscribe_queues: Arc<[MessageQueue]> = subscribe_queues(topic, &fetched).into();
         for (_, consumer) in consumers {
             consumer.update_topic_subscribe_info(topic, &subscribe_queues);
         }
@@ -223,5 +228,59 @@ impl ServiceThread for TopicRouteService {
             }
             self.routes.clean_offline_broker();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rocketmq_protocol::body::{BrokerData, QueueData};
+
+    use super::*;
+
+    /// A route with a broker `a` that reads 4 and writes 2 queues.
+    fn route(perm: i32, ids: &[i64], write_queue_nums: i32) -> TopicRouteData {
+        let broker = BrokerData {
+            broker_name: "a".to_owned(),
+            broker_addrs: ids.iter().map(|id| (*id, format!("a{id}:1"))).collect(),
+            ..BrokerData::default()
+        };
+        TopicRouteData {
+            queue_datas: vec![QueueData {
+                broker_name: "a".to_owned(),
+                perm,
+                read_queue_nums: 4,
+                write_queue_nums,
+                ..QueueData::default()
+            }],
+            broker_datas: vec![broker],
+            ..TopicRouteData::default()
+        }
+    }
+
+    /// alibaba/rocketmq#210, apache/rocketmq-client-go#1007, apache/rocketmq#4109, #286: brokers that
+    /// may not be written, or whose master is gone, were chosen for sends.
+    #[test]
+    fn b81_who_writes_needs_permission_and_a_master_who_reads_needs_permission() {
+        let counts = |route: &TopicRouteData| {
+            let ids = |queues: Vec<MessageQueue>| -> Vec<i32> {
+                queues.iter().map(MessageQueue::queue_id).collect()
+            };
+            (
+                ids(publish_queues("t", route).0),
+                ids(subscribe_queues("t", route)),
+            )
+        };
+        let all = vec![0, 1, 2, 3];
+        assert_eq!(counts(&route(6, &[0], 2)), (vec![0, 1], all.clone()));
+        assert_eq!(counts(&route(6, &[0, 1], 2)), (vec![0, 1], all.clone()));
+        assert_eq!(counts(&route(6, &[1], 2)), (vec![], all.clone()));
+        assert_eq!(counts(&route(4, &[0], 2)), (vec![], all.clone()));
+        assert_eq!(counts(&route(2, &[0], 2)), (vec![0, 1], vec![]));
+        assert_eq!(counts(&route(6, &[0], 0)), (vec![], all.clone()));
+        let unknown = TopicRouteData {
+            broker_datas: Vec::new(),
+            ..route(6, &[], 2)
+        };
+        assert_eq!(counts(&unknown), (vec![], all));
     }
 }

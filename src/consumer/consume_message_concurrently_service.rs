@@ -15,6 +15,7 @@ use super::listener::{
 use super::process_queue::ProcessQueue;
 use crate::client_config::Namespace;
 use crate::service::{PoolReport, RejectedReason, Task, ThreadPool};
+use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{Arc, Deadline, Mutex, Weak, channel, now, system_time_millis};
 
 /// How long a message waits that could not be given back to its broker.
@@ -29,6 +30,8 @@ pub(super) struct ConsumeMessageConcurrentlyService {
     listener: Mutex<Option<Arc<dyn MessageListenerConcurrently>>>,
     /// Held while a message is consumed out of turn.
     directly: Mutex<()>,
+    /// Calls of the listener that were not made because the queue was given up.
+    let_go: AtomicUsize,
 }
 
 /// Messages of one queue for one call of the listener.
@@ -52,6 +55,7 @@ impl ConsumeMessageConcurrentlyService {
             retry_topic: mix_all::retry_topic(group),
             listener: Mutex::new(Some(listener)),
             directly: Mutex::new(()),
+            let_go: AtomicUsize::new(0),
         }
     }
 
@@ -74,6 +78,11 @@ impl ConsumeMessageConcurrentlyService {
             };
             self.execute(consumer, process_queue, Box::new(move || request.run()));
         }
+    }
+
+    /// How many calls of the listener were not made because their queue was given up.
+    pub(super) fn let_go(&self) -> usize {
+        self.let_go.load(Ordering::Relaxed)
     }
 
     /// Takes no more messages.
@@ -103,7 +112,7 @@ impl ConsumeMessageConcurrentlyService {
         let weak = Arc::downgrade(consumer);
         let queue = Arc::clone(queue);
         consumer.later(LOCAL_RETRY, move || {
-            let consumer = weak.upgrade().filter(|_| !queue.is_dropped());
+            let consumer = weak.upgrade().filter(|_| !queue.is_given_up());
             if let Some(consumer) = consumer {
                 let service = consumer.consume_service();
                 service.execute(&consumer, &queue, rejected.task);
@@ -193,16 +202,16 @@ impl ConsumeRequest {
         let Some(consumer) = self.consumer.upgrade() else {
             return;
         };
-        if self.process_queue.is_dropped() {
-            return;
-        }
         let service = consumer.consume_service();
         let Some(listener) = service.listener.lock().clone() else {
             return;
         };
         let namespace = &consumer.config.namespace;
         show_original_topic(&mut self.messages, &service.retry_topic, namespace);
-        self.process_queue.consume_started(&self.messages);
+        if self.process_queue.consume_started(&self.messages).is_err() {
+            service.let_go.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
         let mut context = ConsumeConcurrentlyContext::new(namespace.unwrap_queue(&self.mq));
         let called = catch_unwind(AssertUnwindSafe(|| {
             listener.consume_message(&self.messages, &mut context)
@@ -280,6 +289,9 @@ impl ConsumeRequest {
         }
         if let Some(offset) = process_queue.remove_messages(finished) {
             consumer.commit(&mq, offset, &process_queue);
+        }
+        if process_queue.consume_ended() {
+            consumer.finish_hand_over(&mq, &process_queue);
         }
     }
 }

@@ -8,11 +8,11 @@ use super::default_mq_push_consumer::DefaultMQPushConsumer;
 use super::default_mq_push_consumer_impl::DefaultMQPushConsumerImpl;
 use super::listener::{MessageListenerConcurrently, MessageQueueListener};
 use super::push_consumer_config::PushConsumerConfig;
-use crate::client::MQClientManager;
+use crate::client::{MQClientManager, next_sub_version};
 use crate::client_config::{self, ClientConfig, client_config_setters};
 use crate::error::{Error, Result};
 use crate::rebalance::AllocateMessageQueueStrategy;
-use crate::sync::{Arc, system_time_millis};
+use crate::sync::Arc;
 
 /// Sets up a [`DefaultMQPushConsumer`]. Every setting has Java's default.
 #[must_use = "a builder does nothing until `build`"]
@@ -52,7 +52,7 @@ impl DefaultMQPushConsumerBuilder {
         if let Err(error) = validators::check_topic(topic) {
             self.problems.push(format!("topic {topic:?}: {error}"));
         }
-        match SubscriptionData::build(topic, sub_expression, system_time_millis()) {
+        match SubscriptionData::build(topic, sub_expression, next_sub_version()) {
             Ok(subscription) => {
                 self.config
                     .subscriptions
@@ -217,10 +217,27 @@ impl DefaultMQPushConsumerBuilder {
     }
 
     /// How long a queue that another member may have had is left alone before its offset is asked
-    /// for, so that the member can save it. Default 100 ms, range 0 to 60 s. In Java a queue's first
-    /// pull is delayed by 500 ms instead.
+    /// for. Default 80 ms, range 0 to 60 s. In Java a queue's first pull is delayed by 500 ms instead.
+    ///
+    /// It buys that messages are not delivered twice when a queue changes hands. The member that
+    /// gives the queue up lets its listener finish what it has in hands, for half of this time at
+    /// most, and then saves the offset; a listener that takes longer than that for a message needs a
+    /// longer grace. All members of a group should have the same. A member that is alone takes all
+    /// queues at once.
     pub fn hand_over_grace(mut self, grace: Duration) -> Self {
         self.config.hand_over_grace = grace;
+        self
+    }
+
+    /// Whether queues are given up only once a second broker of the topic names the same members as
+    /// the first. Default false: one broker is asked, as in Java.
+    ///
+    /// It protects from a broker that has just been started and does not know all members yet. If
+    /// the second one names others, nothing changes and both are asked again after
+    /// `rebalance_min_interval`. A broker that does not answer contradicts nobody, so with one broker,
+    /// or one that is left, this changes nothing. It has no counterpart in Java.
+    pub fn confirm_shrink(mut self, confirm: bool) -> Self {
+        self.config.confirm_shrink = confirm;
         self
     }
 

@@ -11,6 +11,7 @@ use rocketmq_protocol::body::{
 use rocketmq_protocol::{MessageExt, MessageQueue, SubscriptionData, mix_all};
 
 use super::consume_message_concurrently_service::ConsumeMessageConcurrentlyService;
+use super::hand_over::HandOver;
 use super::held_pulls::HeldPulls;
 use super::listener::{MessageListenerConcurrently, MessageQueueListener};
 use super::offset_store::RemoteBrokerOffsetStore;
@@ -21,8 +22,8 @@ use super::queue_change_caller::QueueChangeCaller;
 use super::rebalance_push_impl::RebalancePushImpl;
 use super::subscription_table::SubscriptionTable;
 use crate::client::{
-    Client, MQClientInstance, MQClientManager, MQConsumerInner, Member, Role, RouteOf,
-    ShutdownReport,
+    Client, Look, MQClientInstance, MQClientManager, MQConsumerInner, Member, Members, Role,
+    RouteOf, ShutdownReport, TopicBalance, next_sub_version,
 };
 use crate::client_config::ClientConfig;
 use crate::error::Result;
@@ -46,6 +47,7 @@ pub(super) struct DefaultMQPushConsumerImpl {
     pub(super) waits_for_memory: AtomicBool,
     pub(super) subscriptions: SubscriptionTable,
     pub(super) rebalance: RebalanceImpl<ProcessQueue>,
+    pub(super) hand_over: HandOver,
     pub(super) offsets: RemoteBrokerOffsetStore,
     pub(super) consume_service: ConsumeMessageConcurrentlyService,
     queue_changes: QueueChangeCaller,
@@ -71,7 +73,7 @@ impl DefaultMQPushConsumerImpl {
         let retry_topic = mix_all::retry_topic(&group);
         let retries = SubscriptionData {
             sub_string: "*".to_owned(),
-            sub_version: system_time_millis(),
+            sub_version: next_sub_version(),
             topic: retry_topic.clone(),
             ..SubscriptionData::default()
         };
@@ -80,7 +82,9 @@ impl DefaultMQPushConsumerImpl {
         Self {
             subscriptions: SubscriptionTable::new(subscriptions.into_values()),
             queue_changes: QueueChangeCaller::new(&group, message_queue_listener),
-            rebalance: RebalanceImpl::new(group.clone(), Arc::clone(&config.strategy)),
+            rebalance: RebalanceImpl::new(group.clone(), Arc::clone(&config.strategy))
+                .confirm_shrink(config.confirm_shrink),
+            hand_over: HandOver::default(),
             offsets: RemoteBrokerOffsetStore::new(group.clone()),
             consume_service: ConsumeMessageConcurrentlyService::new(
                 &group,
@@ -210,20 +214,6 @@ impl DefaultMQPushConsumerImpl {
         }
     }
 
-    /// Drops a queue and saves how far it came, in one step and with no commit after it. `false`
-    /// when the consumer is ending, which saves and drops all that is in the table, or while the
-    /// queue's offset is being moved, after which it is taken out.
-    pub(super) fn give_up(&self, mq: &MessageQueue, queue: &ProcessQueue) -> bool {
-        let Some(instance) = self.instance() else {
-            return false;
-        };
-        if self.being_moved.lock().contains(mq) {
-            return false;
-        }
-        self.offsets.drop_and_persist(&instance, mq, queue);
-        true
-    }
-
     pub(super) fn commit(&self, mq: &MessageQueue, offset: i64, queue: &ProcessQueue) {
         self.offsets.update_if_owned(mq, offset, queue);
     }
@@ -270,6 +260,10 @@ impl Client for DefaultMQPushConsumerImpl {
     }
 
     fn begin_end(&self) -> ServiceState {
+        // What the listener has not begun is for the next owners of the queues.
+        for (_, queue) in self.rebalance.process_queues() {
+            queue.give_up();
+        }
         let before = self.member.begin_end();
         self.consume_service.refuse_messages();
         before
@@ -281,10 +275,12 @@ impl Client for DefaultMQPushConsumerImpl {
     fn end(&self, before: ServiceState, deadline: Deadline) -> ShutdownReport {
         let reserve = (deadline.remaining() / 5).min(Duration::from_secs(1));
         let drain_until = Deadline::after(deadline.remaining().saturating_sub(reserve));
+        let let_go = self.consume_service.let_go();
         let pool = self.consume_service.shutdown(drain_until);
+        let let_go = self.consume_service.let_go() - let_go;
         let membership = self.member.take_membership();
         let mut report = ShutdownReport {
-            drained: pool.drained,
+            drained: pool.drained.saturating_sub(let_go),
             abandoned: pool.abandoned,
             threads_joined: pool.left == 0,
             ..ShutdownReport::default()
@@ -294,7 +290,8 @@ impl Client for DefaultMQPushConsumerImpl {
             if let Some(check) = self.expiry_check.lock().take() {
                 check.cancel();
             }
-            let queues = self.rebalance.close();
+            let mut queues = self.rebalance.close();
+            queues.extend(self.hand_over.take_all());
             report.offsets_saved = self.offsets.persist_all_and_wait(instance, deadline);
             if before == ServiceState::Running {
                 instance.unregister_consumer(self.group(), deadline);
@@ -345,13 +342,30 @@ impl MQConsumerInner for DefaultMQPushConsumerImpl {
         self.ready.load(Ordering::Acquire)
     }
 
-    fn try_rebalance(self: Arc<Self>) -> bool {
-        let (true, Some(instance)) = (self.is_running(), self.instance()) else {
-            return true;
+    fn begin_rebalance(self: Arc<Self>) -> Look {
+        let topics = if self.is_running() {
+            let hooks = RebalancePushImpl(&self);
+            self.rebalance.begin(&self.subscriptions.topics(), &hooks)
+        } else {
+            Vec::new()
         };
-        let topics = self.subscriptions.topics();
+        Look {
+            balanced: true,
+            topics,
+        }
+    }
+
+    fn rebalance_by_topic(self: Arc<Self>, topic: &str, members: Members<'_>) -> TopicBalance {
+        let (true, true, Some(instance)) = (
+            self.is_running(),
+            self.subscriptions.get(topic).is_some(),
+            self.instance(),
+        ) else {
+            return TopicBalance::Balanced;
+        };
+        let hooks = RebalancePushImpl(&self);
         self.rebalance
-            .do_rebalance(&instance, &topics, &RebalancePushImpl(&self))
+            .rebalance_by_topic(instance.client_id(), topic, members, &hooks)
     }
 
     fn consumer_running_info(&self) -> ConsumerRunningInfo {

@@ -32,7 +32,7 @@ impl DefaultMQPushConsumerImpl {
         queue: Arc<ProcessQueue>,
         left: usize,
     ) {
-        let (false, false, Some(instance)) = (left == 0, queue.is_dropped(), self.instance())
+        let (false, false, Some(instance)) = (left == 0, queue.is_given_up(), self.instance())
         else {
             return;
         };

@@ -13,6 +13,8 @@ mod default_mq_push_consumer_impl;
 #[cfg(not(loom))]
 mod expired_messages;
 #[cfg(not(loom))]
+mod hand_over;
+#[cfg(not(loom))]
 mod held_pulls;
 #[cfg(not(loom))]
 mod listener;

@@ -28,6 +28,8 @@ pub(crate) struct ProcessQueue {
     /// Outside the lock, because it is set under the offset table's lock, which comes after this
     /// queue's in the lock order.
     dropped: AtomicBool,
+    /// Set under the lock of the state, once, and before `dropped` unless nothing is waited for.
+    given_up: AtomicBool,
     clock: Clock,
     state: Mutex<State>,
 }
@@ -41,6 +43,10 @@ struct State {
     body_bytes: u64,
     last_pull: Instant,
     last_consume: Option<Instant>,
+    /// The largest offset that the listener was ever given.
+    last_begun: Option<i64>,
+    /// Calls of the listener that are under way, or whose result is being worked off.
+    calls: usize,
 }
 
 #[derive(Debug)]
@@ -117,6 +123,7 @@ impl ProcessQueue {
         let now = clock.now();
         Self {
             dropped: AtomicBool::new(false),
+            given_up: AtomicBool::new(false),
             clock,
             state: Mutex::new(State {
                 entries: BTreeMap::new(),
@@ -124,6 +131,8 @@ impl ProcessQueue {
                 body_bytes: 0,
                 last_pull: now,
                 last_consume: None,
+                last_begun: None,
+                calls: 0,
             }),
         }
     }
@@ -132,11 +141,26 @@ impl ProcessQueue {
         self.dropped.load(Ordering::Acquire)
     }
 
-    /// Marks the queue as dropped, for good. Where offsets are committed, this is done by
+    /// Marks the queue as dropped, for good, and returns whether it was not before. Where offsets
+    /// are committed, this is done by
     /// [`OffsetTable::take_for_drop`](super::offset_store::OffsetTable::take_for_drop), which lets
     /// no commit happen afterwards.
-    pub(crate) fn set_dropped(&self) {
-        self.dropped.store(true, Ordering::Release);
+    pub(crate) fn set_dropped(&self) -> bool {
+        !self.dropped.swap(true, Ordering::AcqRel)
+    }
+
+    /// Whether it is to be pulled no more: it was given up, or dropped.
+    pub(crate) fn is_given_up(&self) -> bool {
+        self.given_up.load(Ordering::Acquire) || self.is_dropped()
+    }
+
+    /// Begins to give the queue up: nothing is put any more, and the listener is called only for
+    /// what lies before a message that it was given already, so that what is finished in the end has
+    /// no gaps. Commits still count, until the drop. Returns whether nothing is in work.
+    pub(crate) fn give_up(&self) -> bool {
+        let state = self.state.lock();
+        self.given_up.store(true, Ordering::Release);
+        state.is_idle()
     }
 
     /// Takes pulled messages into account.
@@ -151,7 +175,7 @@ impl ProcessQueue {
         messages: impl IntoIterator<Item = impl Into<CachedMessage>>,
     ) -> Result<(), Dropped> {
         let mut state = self.state.lock();
-        if self.is_dropped() {
+        if self.is_given_up() {
             return Err(Dropped);
         }
         for message in messages {
@@ -208,20 +232,40 @@ impl ProcessQueue {
         self.state.lock().entries.contains_key(&offset)
     }
 
-    /// Notes that the listener is called with these messages now.
+    /// Notes that the listener is called with these messages now, unless that is not to be. A call
+    /// is followed by [`consume_ended`](Self::consume_ended).
+    ///
+    /// # Errors
+    /// [`Dropped`]: the messages are another member's.
     pub(crate) fn consume_started(
         &self,
         messages: impl IntoIterator<Item = impl Into<MessageInHands>>,
-    ) {
+    ) -> Result<(), Dropped> {
         let now = self.clock.now();
+        let messages: Vec<MessageInHands> = messages.into_iter().map(Into::into).collect();
+        let first = messages.iter().map(|message| message.queue_offset).min();
+        let last = messages.iter().map(|message| message.queue_offset).max();
         let mut state = self.state.lock();
+        if self.is_dropped() || (self.is_given_up() && first > state.last_begun) {
+            return Err(Dropped);
+        }
+        state.last_begun = state.last_begun.max(last);
+        state.calls += 1;
         state.last_consume = Some(now);
         for message in messages {
-            let message = message.into();
             if let Some(entry) = state.entries.get_mut(&message.queue_offset) {
                 entry.in_hands = Some((now, message));
             }
         }
+        Ok(())
+    }
+
+    /// Notes that a call of the listener has ended and that its result was committed. Returns
+    /// whether the queue is given up and was waiting for just that.
+    pub(crate) fn consume_ended(&self) -> bool {
+        let mut state = self.state.lock();
+        state.calls = state.calls.saturating_sub(1);
+        self.is_given_up() && !self.is_dropped() && state.is_idle()
     }
 
     /// The smallest message in work, if the listener has had it for longer than `consume_timeout`.
@@ -290,6 +334,16 @@ impl ProcessQueue {
 }
 
 impl State {
+    /// Whether the listener has none, and none is left that it is to have if the queue is given up.
+    /// One that waits for a later try here does not count: it is tried elsewhere.
+    fn is_idle(&self) -> bool {
+        let Some(last) = self.last_begun else {
+            return true;
+        };
+        let mut before = self.entries.range(..=last);
+        self.calls == 0 && before.all(|(_, entry)| entry.in_hands.is_some())
+    }
+
     fn offset_to_commit(&self) -> Option<i64> {
         let first_left = self.entries.first_key_value().map(|(offset, _)| *offset);
         first_left.or_else(|| self.queue_offset_max.checked_add(1))

@@ -19,6 +19,8 @@ use crate::sync::{Arc, Deadline};
 const PULL_TIME_DELAY_WHEN_CACHE_FLOW_CONTROL: Duration = Duration::from_millis(50);
 /// Java `PULL_TIME_DELAY_MILLS_WHEN_BROKER_FLOW_CONTROL`.
 const PULL_TIME_DELAY_WHEN_BROKER_FLOW_CONTROL: Duration = Duration::from_millis(20);
+/// How long a queue waits that came back before it had been given up wholly.
+const PULL_TIME_DELAY_WHEN_HANDED_OVER: Duration = Duration::from_millis(5);
 /// Java `PULL_TIME_DELAY_MILLS_WHEN_SUSPEND`.
 const PULL_TIME_DELAY_WHEN_SUSPENDED: Duration = Duration::from_secs(1);
 /// Java `BROKER_SUSPEND_MAX_TIME_MILLIS`.
@@ -41,7 +43,7 @@ impl DefaultMQPushConsumerImpl {
     pub(super) fn pull_message(self: &Arc<Self>, request: Box<PullRequest>) {
         let (true, false, Some(instance)) = (
             self.is_running(),
-            request.process_queue.is_dropped(),
+            request.process_queue.is_given_up(),
             self.instance(),
         ) else {
             return;
@@ -54,6 +56,9 @@ impl DefaultMQPushConsumerImpl {
             return self.again(request, PULL_TIME_DELAY_WHEN_CACHE_FLOW_CONTROL);
         }
         let Some(offset) = request.next_offset else {
+            if self.hand_over.is_under_way(&request.mq) {
+                return self.again(request, PULL_TIME_DELAY_WHEN_HANDED_OVER);
+            }
             return self.find_start(&instance, request);
         };
         let Some(subscription) = self.subscriptions.get(request.mq.topic()) else {
@@ -196,6 +201,9 @@ impl DefaultMQPushConsumerImpl {
     }
 
     fn on_pull_reply(self: &Arc<Self>, request: Box<PullRequest>, offset: i64, reply: PullReply) {
+        if request.process_queue.is_given_up() {
+            return;
+        }
         match reply.code {
             response_code::SUCCESS => self.on_found(request, offset, reply),
             response_code::PULL_OFFSET_MOVED => self.on_offset_illegal(&request),
@@ -242,7 +250,7 @@ impl DefaultMQPushConsumerImpl {
             Some(response_code::FLOW_CONTROL) => PULL_TIME_DELAY_WHEN_BROKER_FLOW_CONTROL,
             _ => self.config.pull_time_delay_when_exception,
         };
-        if self.is_running() && !request.process_queue.is_dropped() {
+        if self.is_running() && !request.process_queue.is_given_up() {
             // A broker that is down for hours, or a topic that was deleted, is told of once.
             match request.failures {
                 0 => log::warn!("pulling {}: {error}", request.mq),
@@ -262,6 +270,10 @@ impl DefaultMQPushConsumerImpl {
             (error.broker_code(), self.instance())
         {
             instance.refresh_routes_soon();
+        }
+        if let (Error::RemotingConnect { .. }, Some(instance)) = (error, self.instance()) {
+            // A replica may stand in for it once the route says that it is gone.
+            instance.broker_failed();
         }
         self.again(request, delay);
     }

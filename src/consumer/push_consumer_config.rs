@@ -40,6 +40,7 @@ pub(super) struct PushConsumerConfig {
     pub(super) pull_time_delay_when_exception: Duration,
     pub(super) max_reconsume_times: Option<i32>,
     pub(super) hand_over_grace: Duration,
+    pub(super) confirm_shrink: bool,
     pub(super) consume_timeout: Duration,
 }
 
@@ -66,7 +67,8 @@ impl PushConsumerConfig {
             pull_batch_size_in_bytes: 256 * 1024,
             pull_time_delay_when_exception: Duration::from_secs(1),
             max_reconsume_times: None,
-            hand_over_grace: Duration::from_millis(100),
+            hand_over_grace: Duration::from_millis(80),
+            confirm_shrink: false,
             consume_timeout: Duration::from_secs(15 * 60),
         }
     }

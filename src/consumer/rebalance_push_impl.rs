@@ -11,7 +11,7 @@ pub(super) struct RebalancePushImpl<'a>(pub(super) &'a Arc<DefaultMQPushConsumer
 
 impl WorkingQueue for ProcessQueue {
     fn working_state(&self) -> WorkingState {
-        if self.is_dropped() {
+        if self.is_given_up() {
             WorkingState::DropPending
         } else if self.is_pull_expired() {
             WorkingState::PullExpired
@@ -28,7 +28,11 @@ impl RebalanceHooks for RebalancePushImpl<'_> {
         ProcessQueue::new(Clock::Real)
     }
 
-    fn remove_unnecessary_message_queue(&self, mq: &MessageQueue, queue: &ProcessQueue) -> bool {
+    fn remove_unnecessary_message_queue(
+        &self,
+        mq: &MessageQueue,
+        queue: &Arc<ProcessQueue>,
+    ) -> bool {
         self.0.give_up(mq, queue)
     }
 

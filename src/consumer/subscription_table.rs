@@ -5,7 +5,8 @@ use std::fmt;
 
 use rocketmq_protocol::SubscriptionData;
 
-use crate::sync::{Arc, Mutex, system_time_millis};
+use crate::client::next_sub_version;
+use crate::sync::{Arc, Mutex};
 
 /// Topic → subscription; changes while the consumer runs.
 ///
@@ -81,7 +82,7 @@ impl SubscriptionTable {
     /// not subscribed is used at once.
     pub(super) fn tell(&self, mut data: SubscriptionData) -> Told {
         let mut state = self.state.lock();
-        let version = state.next_version(system_time_millis());
+        let version = state.next_version(next_sub_version());
         data.sub_version = version;
         let is_new_topic = match state.entries.get_mut(&data.topic) {
             Some(entry) => {
@@ -118,7 +119,7 @@ impl SubscriptionTable {
     /// subscription.
     pub(super) fn queues_changed(&self) {
         let mut state = self.state.lock();
-        state.heartbeat_version = state.heartbeat_version.max(system_time_millis());
+        state.heartbeat_version = state.heartbeat_version.max(next_sub_version());
     }
 
     /// Whether the queues of a topic are waited for; see `route_awaited`.
@@ -163,6 +164,7 @@ impl fmt::Debug for SubscriptionTable {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sync::system_time_millis;
 
     fn data(topic: &str, expression: &str, version: i64) -> SubscriptionData {
         SubscriptionData::build(topic, expression, version).unwrap()

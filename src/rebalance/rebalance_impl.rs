@@ -2,14 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use rocketmq_protocol::body::MASTER_ID;
 use rocketmq_protocol::{MessageQueue, compare_utf16};
 
 use super::{AllocateMessageQueueStrategy, WorkingState, rebalance_plan};
-use crate::client::{MQClientApi, MQClientInstance};
-use crate::error::{Error, Result, client_error_code};
-use crate::sync::atomic::{AtomicUsize, Ordering};
-use crate::sync::{Arc, Deadline, Mutex};
+use crate::client::{Members, TopicBalance};
+use crate::sync::{Arc, Mutex};
 
 /// What a queue that is worked on tells its rebalance.
 pub(crate) trait WorkingQueue: Send + Sync {
@@ -24,9 +21,9 @@ pub(crate) trait RebalanceHooks {
     /// Makes the state of a queue that is about to be worked on.
     fn new_process_queue(&self, mq: &MessageQueue) -> Self::Queue;
 
-    /// Gives a queue up: drops it and saves its offset. `false` leaves it in the table for the next
-    /// round.
-    fn remove_unnecessary_message_queue(&self, mq: &MessageQueue, queue: &Self::Queue) -> bool;
+    /// Gives a queue up and has its offset saved. `false` leaves it in the table for the next round.
+    fn remove_unnecessary_message_queue(&self, mq: &MessageQueue, queue: &Arc<Self::Queue>)
+    -> bool;
 
     /// Begins to work on queues. `shared` says whether another member may have had them before.
     fn dispatch(&self, added: Vec<(MessageQueue, Arc<Self::Queue>)>, shared: bool);
@@ -47,8 +44,7 @@ pub(crate) struct RebalanceImpl<Q> {
     /// Topic → all its queues, sorted; pushed here whenever a route changes.
     topic_subscribe_info: Mutex<HashMap<String, Arc<[MessageQueue]>>>,
     process_queues: Mutex<ProcessQueueTable<Q>>,
-    /// Which broker of a topic is asked next.
-    turn: AtomicUsize,
+    confirm_shrink: bool,
 }
 
 struct ProcessQueueTable<Q> {
@@ -70,8 +66,14 @@ impl<Q: WorkingQueue> RebalanceImpl<Q> {
                 queues: BTreeMap::new(),
                 closed: false,
             }),
-            turn: AtomicUsize::new(0),
+            confirm_shrink: false,
         }
+    }
+
+    /// Whether queues are given up only when two brokers name the same members.
+    pub(crate) fn confirm_shrink(mut self, confirm: bool) -> Self {
+        self.confirm_shrink = confirm;
+        self
     }
 
     /// Takes over the queues of a topic. Returns whether they are others than before.
@@ -116,125 +118,80 @@ impl<Q: WorkingQueue> RebalanceImpl<Q> {
         std::mem::take(&mut table.queues).into_iter().collect()
     }
 
-    /// One round: makes the queues that are worked on those that the strategy gives. Returns whether
-    /// they are. A topic that cannot be decided on keeps its queues.
-    ///
-    /// # Java
-    /// `RebalanceImpl#doRebalance`. There a failed question for the members counts as balanced, and
-    /// is asked again after 20 s; here it is asked again after the short pause.
-    pub(crate) fn do_rebalance<H: RebalanceHooks<Queue = Q>>(
+    /// Begins a round: gives up the queues of topics that are not these, and returns those of the
+    /// topics whose queues are known and to be divided.
+    pub(crate) fn begin<H: RebalanceHooks<Queue = Q>>(
         &self,
-        instance: &MQClientInstance,
         topics: &BTreeSet<String>,
         hooks: &H,
-    ) -> bool {
-        let mut balanced = true;
-        let undecided: Vec<(&String, Arc<[MessageQueue]>)> = topics
-            .iter()
-            .filter_map(|topic| Some((topic, self.topic_queues(topic)?)))
-            .filter(|(_, queues)| !queues.is_empty())
-            .collect();
-        let members = self.members_by_topic(instance, undecided.iter().map(|(topic, _)| *topic));
-        for (topic, mq_all) in undecided {
-            let decided = match members.get(topic.as_str()) {
-                Some(Ok(cid_all)) => {
-                    self.rebalance_by_topic(instance, topic, &mq_all, cid_all, hooks)
-                }
-                Some(Err(error)) => Err(error.clone()),
-                None => continue,
-            };
-            match decided {
-                Ok(is_balanced) => balanced &= is_balanced,
-                Err(error) => {
-                    log::info!(
-                        "group {}, topic {topic}: its queues stay as they are, tried again soon: \
-                         {error}",
-                        self.consumer_group
-                    );
-                    balanced = false;
-                }
-            }
-        }
+    ) -> Vec<String> {
         self.drop_queues_of_other_topics(topics, hooks);
-        balanced
+        let has_queues = |topic: &&String| {
+            let queues = self.topic_queues(topic);
+            queues.is_some_and(|queues| !queues.is_empty())
+        };
+        topics.iter().filter(has_queues).cloned().collect()
     }
 
-    /// Asks one broker of each topic for the group's members; the questions go out side by side,
-    /// and one broker is asked once.
-    fn members_by_topic<'a>(
+    /// Makes the queues of a topic that are worked on those that the strategy gives among these
+    /// members. A topic that cannot be decided on keeps its queues.
+    ///
+    /// # Java
+    /// `RebalanceImpl#rebalanceByTopic`. There a failed question for the members counts as balanced,
+    /// and is asked again after 20 s; here it is asked again after the short pause.
+    pub(crate) fn rebalance_by_topic<H: RebalanceHooks<Queue = Q>>(
         &self,
-        instance: &MQClientInstance,
-        topics: impl Iterator<Item = &'a String>,
-    ) -> HashMap<&'a str, Result<Vec<String>>> {
-        let deadline = Deadline::after(instance.api_timeout());
-        let mut asked = BTreeMap::new();
-        let mut addr_of: Vec<(&str, Result<String>)> = Vec::new();
-        let turn = self.turn.fetch_add(1, Ordering::Relaxed);
-        for topic in topics {
-            let addr = find_broker_addr_by_topic(instance, topic, turn);
-            if let Ok(addr) = &addr {
-                asked.entry(addr.clone()).or_insert_with(|| {
-                    instance
-                        .api()
-                        .start_consumer_id_list(addr, &self.consumer_group)
-                });
-            }
-            addr_of.push((topic, addr));
-        }
-        let answers: BTreeMap<String, Result<Vec<String>>> = asked
-            .into_iter()
-            .map(|(addr, call)| {
-                (
-                    addr,
-                    call.and_then(|call| MQClientApi::finish_consumer_id_list(call, deadline)),
-                )
-            })
-            .collect();
-        addr_of
-            .into_iter()
-            .map(|(topic, addr)| {
-                let answer = addr.and_then(|addr| {
-                    answers
-                        .get(&addr)
-                        .cloned()
-                        .unwrap_or_else(|| Ok(Vec::new()))
-                });
-                (topic, answer)
-            })
-            .collect()
-    }
-
-    fn rebalance_by_topic<H: RebalanceHooks<Queue = Q>>(
-        &self,
-        instance: &MQClientInstance,
+        client_id: &str,
         topic: &str,
-        mq_all: &[MessageQueue],
-        cid_all: &[String],
+        members: Members<'_>,
         hooks: &H,
-    ) -> Result<bool> {
-        let mut cid_all = cid_all.to_vec();
+    ) -> TopicBalance {
+        let Some(mq_all) = self.topic_queues(topic).filter(|all| !all.is_empty()) else {
+            return TopicBalance::Balanced;
+        };
+        let mut cid_all = members.cid_all.to_vec();
         cid_all.sort_by(|a, b| compare_utf16(a, b));
         let allocated = self
             .strategy
-            .allocate(&self.consumer_group, instance.client_id(), mq_all, &cid_all)
-            .map_err(|error| Error::MQClient {
-                code: None,
-                reason: format!("strategy {}: {error}", self.strategy.name()),
-                source: None,
-            })?;
-        let shared = cid_all.iter().any(|cid| cid != instance.client_id());
-        if self.update_process_queue_table(topic, &allocated, shared, hooks) {
+            .allocate(&self.consumer_group, client_id, &mq_all, &cid_all);
+        let allocated = match allocated {
+            Ok(allocated) => allocated,
+            Err(error) => {
+                log::warn!(
+                    "group {}, topic {topic}: its queues stay as they are, tried again soon: \
+                     strategy {}: {error}",
+                    self.consumer_group,
+                    self.strategy.name()
+                );
+                return TopicBalance::Unbalanced;
+            }
+        };
+        if self.confirm_shrink && !members.confirmed && self.would_shrink(topic, &allocated) {
+            return TopicBalance::Unconfirmed;
+        }
+        let shared = cid_all.iter().any(|cid| cid != client_id);
+        let changed = self.update_process_queue_table(topic, &allocated, shared, hooks);
+        if changed {
             log::info!(
-                "group {}, topic {topic}: {} of {} queues for {} among {} members",
+                "group {}, topic {topic}: {} of {} queues for {client_id} among {} members",
                 self.consumer_group,
                 allocated.len(),
                 mq_all.len(),
-                instance.client_id(),
                 cid_all.len()
             );
-            hooks.message_queue_changed(topic, mq_all, &allocated);
+            hooks.message_queue_changed(topic, &mq_all, &allocated);
         }
-        Ok(self.is_working_on(topic, &allocated))
+        match self.is_working_on(topic, &allocated) {
+            true if changed => TopicBalance::Changed,
+            true => TopicBalance::Balanced,
+            false => TopicBalance::Unbalanced,
+        }
+    }
+
+    fn would_shrink(&self, topic: &str, allocated: &[MessageQueue]) -> bool {
+        let table = self.process_queues.lock();
+        let mut of_topic = table.queues.keys().filter(|mq| mq.topic() == topic);
+        of_topic.any(|mq| !allocated.contains(mq))
     }
 
     /// Carries the plan out (Java `RebalanceImpl#updateProcessQueueTableInRebalance`). Returns
@@ -315,33 +272,5 @@ impl<Q: WorkingQueue> RebalanceImpl<Q> {
     }
 }
 
-/// The master, or else any replica, of one broker of the topic (Java
-/// `MQClientInstance#findBrokerAddrByTopic`, a random one). Brokers take turns, so one that does not
-/// answer is not asked twice in a row.
-fn find_broker_addr_by_topic(
-    instance: &MQClientInstance,
-    topic: &str,
-    turn: usize,
-) -> Result<String> {
-    let not_found = || {
-        Error::client(
-            client_error_code::NOT_FOUND_TOPIC_EXCEPTION,
-            format!("no broker of topic {topic} is known to ask for the members"),
-        )
-    };
-    let route = instance.routes().route(topic).ok_or_else(not_found)?;
-    let brokers: Vec<_> = route
-        .broker_datas
-        .iter()
-        .filter(|broker| !broker.broker_addrs.is_empty())
-        .collect();
-    let chosen = brokers
-        .get(turn % brokers.len().max(1))
-        .ok_or_else(not_found)?;
-    let addrs = &chosen.broker_addrs;
-    addrs
-        .get(&MASTER_ID)
-        .or_else(|| addrs.values().next())
-        .cloned()
-        .ok_or_else(not_found)
-}
+#[cfg(test)]
+mod tests;

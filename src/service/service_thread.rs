@@ -97,6 +97,11 @@ impl ServiceContext {
         woken
     }
 
+    /// What ends the service's waits, for those who have something for it to do.
+    pub(crate) fn wakeup_of_thread(&self) -> Arc<Wakeup> {
+        Arc::clone(&self.wakeup)
+    }
+
     /// Whether the service was asked to end.
     pub fn is_stopped(&self) -> bool {
         self.wakeup.is_closed()

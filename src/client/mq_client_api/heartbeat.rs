@@ -58,24 +58,29 @@ impl MQClientApi {
         expect_success(&addr, call.wait(deadline)?).map(|_| ())
     }
 
-    /// Begins to ask a broker for the members of a group.
-    pub(crate) fn start_consumer_id_list(&self, addr: &str, group: &str) -> Result<PendingCall> {
+    /// Asks a broker for the members of a group, one entry a connection, in no order. `landed` runs
+    /// once, on the thread that finds the outcome: it must not block.
+    pub(crate) fn consumer_id_list_async(
+        &self,
+        addr: &str,
+        group: &str,
+        deadline: Deadline,
+        landed: impl FnOnce(Result<Vec<String>>) + Send + 'static,
+    ) {
         let header = GetConsumerListByGroupRequestHeader {
             consumer_group: group.to_owned(),
         };
         let request = RemotingCommand::request(request_code::GET_CONSUMER_LIST_BY_GROUP, &header);
-        self.remoting.start_call(&self.vip(addr), request)
-    }
-
-    /// The members of a group, one entry a connection, in no order.
-    pub(crate) fn finish_consumer_id_list(
-        call: PendingCall,
-        deadline: Deadline,
-    ) -> Result<Vec<String>> {
-        let addr = call.addr().to_owned();
-        let reply = expect_success(&addr, call.wait(deadline)?)?;
-        GetConsumerListByGroupResponseBody::from_command(&reply)
-            .map(|body| body.consumer_id_list)
-            .map_err(|error| Error::command(&addr, error))
+        let addr = self.vip(addr).into_owned();
+        let from = addr.clone();
+        self.remoting
+            .invoke_directly(&addr, request, deadline, move |outcome| {
+                landed(outcome.and_then(|reply| {
+                    let reply = expect_success(&from, reply)?;
+                    GetConsumerListByGroupResponseBody::from_command(&reply)
+                        .map(|body| body.consumer_id_list)
+                        .map_err(|error| Error::command(&from, error))
+                }));
+            });
     }
 }

@@ -46,13 +46,16 @@ impl OffsetTable {
     }
 
     /// Marks `process_queue` as dropped and takes the queue's offset out, for the caller to save.
+    /// `None` if there is none, or it was dropped before: the offset may be its successor's then.
     pub(crate) fn take_for_drop(
         &self,
         mq: &MessageQueue,
         process_queue: &ProcessQueue,
     ) -> Option<i64> {
         let mut entries = self.entries.lock();
-        process_queue.set_dropped();
+        if !process_queue.set_dropped() {
+            return None;
+        }
         entries.remove(mq)
     }
 
@@ -111,6 +114,7 @@ mod tests {
         let new = ProcessQueue::new(Clock::manual());
         assert!(table.update_if_owned(&mq(0), 8, &new));
         assert!(!table.update_if_owned(&mq(0), 9, &old));
+        assert_eq!(table.take_for_drop(&mq(0), &old), None, "it was dropped");
         assert_eq!(table.read(&mq(0)), Some(8));
     }
 
@@ -137,6 +141,7 @@ mod tests {
 #[cfg(all(test, loom))]
 mod loom_tests {
     use super::*;
+    use crate::consumer::process_queue::{CachedMessage, MessageInHands};
     use crate::sync::{Arc, Clock};
 
     /// Two commits race a drop. Whatever the order: the value that the drop took is the largest
@@ -177,6 +182,130 @@ mod loom_tests {
             }
             increase(&mut table.entries.lock(), mq, offset);
             true
+        });
+    }
+
+    fn queue_of_three() -> Arc<ProcessQueue> {
+        let pq = ProcessQueue::new(Clock::Real);
+        let messages = [0, 1, 2].map(|queue_offset| CachedMessage {
+            queue_offset,
+            body_bytes: 1,
+        });
+        pq.put_messages(messages).unwrap();
+        Arc::new(pq)
+    }
+
+    /// What a call of the listener for one message does when it has ended; returns what a drop took.
+    fn end_call(
+        (table, pq, mq): &(Arc<OffsetTable>, Arc<ProcessQueue>, MessageQueue),
+        offset: i64,
+        ended: impl Fn(&ProcessQueue) -> bool,
+    ) -> Option<i64> {
+        let next = pq.remove_messages([offset]).unwrap();
+        table.update_if_owned(mq, next, pq);
+        ended(pq).then(|| table.take_for_drop(mq, pq)).flatten()
+    }
+
+    /// Two calls of the listener race a hand-over, and whoever finds nothing in work drops the
+    /// queue. Whatever the order, it is dropped, by one of them; what was begun has no gaps; and the
+    /// value that the drop took is behind all of it. So the next owner receives nothing twice.
+    #[test]
+    fn loom_a_hand_over_saves_all_that_was_begun() {
+        loom::model(|| {
+            let mq = MessageQueue::new("t", "b", 0);
+            let all = (Arc::new(OffsetTable::new()), queue_of_three(), mq.clone());
+            let callers = [0, 1].map(|offset| {
+                let all = all.clone();
+                loom::thread::spawn(move || {
+                    if all.1.consume_started([in_hands(offset)]).is_err() {
+                        return (false, None);
+                    }
+                    (true, end_call(&all, offset, ProcessQueue::consume_ended))
+                })
+            });
+            let (table, pq, _) = &all;
+            let at_once = pq.give_up().then(|| table.take_for_drop(&mq, pq));
+            let [first, second] = callers.map(|thread| thread.join().unwrap());
+            assert!(pq.is_dropped(), "nobody dropped the queue");
+            assert!(first.0 || !second.0, "a gap before the last message begun");
+            let taken: Vec<i64> = [at_once.flatten(), first.1, second.1]
+                .into_iter()
+                .flatten()
+                .collect();
+            let wanted: &[i64] = match i64::from(first.0) + i64::from(second.0) {
+                0 => &[],
+                begun => &[begun],
+            };
+            assert_eq!(taken, wanted, "not all that was finished is saved");
+            assert_eq!(table.read(&mq), None, "an offset after the drop");
+        });
+    }
+
+    /// Both calls are under way when the queue is given up.
+    fn calls_end_together(ended: impl Fn(&ProcessQueue) -> bool + Copy + Send + Sync + 'static) {
+        loom::model(move || {
+            let mq = MessageQueue::new("t", "b", 0);
+            let all = (Arc::new(OffsetTable::new()), queue_of_three(), mq.clone());
+            for offset in [0, 1] {
+                all.1.consume_started([in_hands(offset)]).unwrap();
+            }
+            assert!(!all.1.give_up());
+            let callers = [0, 1].map(|offset| {
+                let all = all.clone();
+                loom::thread::spawn(move || end_call(&all, offset, ended))
+            });
+            let taken = callers.map(|thread| thread.join().unwrap());
+            let taken: Vec<i64> = taken.into_iter().flatten().collect();
+            assert_eq!(taken, [2], "not all that was finished is saved");
+            assert_eq!(all.0.read(&mq), None, "an offset after the drop");
+        });
+    }
+
+    #[test]
+    fn loom_calls_that_end_together_save_the_last_offset() {
+        calls_end_together(ProcessQueue::consume_ended);
+    }
+
+    /// Where no message is left that was begun, a commit may still be to come.
+    #[test]
+    #[should_panic(expected = "not all that was finished is saved")]
+    fn loom_a_hand_over_that_looks_at_messages_alone_loses_a_commit() {
+        calls_end_together(|pq| pq.cached().offsets.is_some_and(|(first, _)| first == 2));
+    }
+
+    fn in_hands(queue_offset: i64) -> MessageInHands {
+        MessageInHands {
+            queue_offset,
+            commit_log_offset: 0,
+            msg_id: String::new(),
+            topic: String::new(),
+            store_host: ([127, 0, 0, 1], 10911).into(),
+        }
+    }
+
+    /// Whatever is in work when the time is over: once the queue is dropped nothing is committed.
+    #[test]
+    fn loom_a_hand_over_whose_time_is_over_commits_nothing_afterwards() {
+        loom::model(|| {
+            let mq = MessageQueue::new("t", "b", 0);
+            let table = Arc::new(OffsetTable::new());
+            let pq = queue_of_three();
+            pq.consume_started([in_hands(0)]).unwrap();
+            assert!(!pq.give_up());
+            let timer = {
+                let (table, pq, mq) = (Arc::clone(&table), Arc::clone(&pq), mq.clone());
+                loom::thread::spawn(move || table.take_for_drop(&mq, &pq))
+            };
+            let next = pq.remove_messages([0]).unwrap();
+            let committed = table.update_if_owned(&mq, next, &pq);
+            let taken = pq
+                .consume_ended()
+                .then(|| table.take_for_drop(&mq, &pq))
+                .flatten();
+            let by_timer = timer.join().unwrap();
+            assert_eq!(taken.or(by_timer), committed.then_some(1));
+            assert!(taken.is_none() || by_timer.is_none(), "saved twice");
+            assert_eq!(table.read(&mq), None, "an offset after the drop");
         });
     }
 }

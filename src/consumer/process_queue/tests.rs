@@ -84,7 +84,7 @@ fn b53_the_first_message_expires_once_the_listener_has_had_it_too_long() {
     pq.put_messages([message(7, 1), message(8, 1)]).unwrap();
     clock.advance(timeout * 2);
     assert_eq!(pq.first_expired(timeout), None, "no listener has it");
-    pq.consume_started([in_hands(7)]);
+    pq.consume_started([in_hands(7)]).unwrap();
     clock.advance(timeout + Duration::from_secs(1));
     assert_eq!(pq.first_expired(timeout), Some(in_hands(7)));
     // A round in which giving it back fails changes nothing.
@@ -152,10 +152,10 @@ fn only_the_first_message_can_hold_the_offset_back_and_expire() {
     let (pq, clock) = queue();
     let timeout = Duration::from_secs(900);
     pq.put_messages([message(0, 1), message(1, 1)]).unwrap();
-    pq.consume_started([in_hands(1)]);
+    pq.consume_started([in_hands(1)]).unwrap();
     clock.advance(timeout * 2);
     assert_eq!(pq.first_expired(timeout), None, "0 has not begun");
-    pq.consume_started([in_hands(0), in_hands(77)]);
+    pq.consume_started([in_hands(0), in_hands(77)]).unwrap();
     clock.advance(timeout);
     assert_eq!(pq.first_expired(timeout), None, "not longer than allowed");
     clock.advance(Duration::from_millis(1));
@@ -262,4 +262,54 @@ fn random_operations_agree_with_a_plain_map() {
             assert_eq!(pq.cached(), model.cached(), "seed {seed}, step {step}");
         }
     }
+}
+
+#[test]
+fn a_queue_that_is_given_up_begins_nothing_new_but_leaves_no_gap() {
+    let (pq, _) = queue();
+    pq.put_messages((0..5).map(|offset| message(offset, 1)))
+        .unwrap();
+    pq.consume_started([in_hands(0)]).unwrap();
+    pq.consume_started([in_hands(2)]).unwrap();
+    assert!(!pq.give_up(), "two are in work");
+    assert!(pq.is_given_up() && !pq.is_dropped());
+    assert_eq!(pq.put_messages([message(9, 1)]), Err(Dropped));
+    assert_eq!(pq.consume_started([in_hands(3)]), Err(Dropped));
+    pq.remove_messages([0]);
+    assert!(!pq.consume_ended());
+    pq.remove_messages([2]);
+    assert!(!pq.consume_ended(), "1 lies before one that was begun");
+    pq.consume_started([in_hands(1)]).unwrap();
+    assert_eq!(pq.remove_messages([1]), Some(3));
+    assert!(pq.consume_ended());
+}
+
+#[test]
+fn nothing_in_work_means_that_a_queue_can_go_at_once() {
+    let (pq, _) = queue();
+    assert!(pq.give_up(), "there was nothing");
+    let (pq, _) = queue();
+    pq.put_messages([message(0, 1), message(1, 1)]).unwrap();
+    pq.consume_started([in_hands(0)]).unwrap();
+    pq.remove_messages([0]);
+    assert!(!pq.consume_ended(), "it is not given up");
+    assert!(pq.give_up(), "what waits for the listener does not count");
+    // One whose result was that it is tried again later here: it is tried elsewhere.
+    let (pq, _) = queue();
+    pq.put_messages([message(0, 1)]).unwrap();
+    pq.consume_started([in_hands(0)]).unwrap();
+    assert!(!pq.consume_ended());
+    assert!(pq.give_up());
+}
+
+#[test]
+fn a_dropped_queue_calls_the_listener_no_more() {
+    let (pq, _) = queue();
+    pq.put_messages([message(0, 1), message(1, 1)]).unwrap();
+    pq.consume_started([in_hands(1)]).unwrap();
+    assert!(!pq.give_up());
+    assert!(pq.set_dropped());
+    assert!(!pq.set_dropped(), "once");
+    assert_eq!(pq.consume_started([in_hands(0)]), Err(Dropped));
+    assert!(!pq.consume_ended(), "there is nothing left to do");
 }

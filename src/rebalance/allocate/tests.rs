@@ -79,6 +79,67 @@ fn the_members_together_have_each_queue_once() {
     }
 }
 
+/// Of the wanted rooms, and of no others, each queue goes to one member; the first have more.
+#[test]
+fn queues_of_the_wanted_rooms_are_all_that_is_shared() {
+    for Case { seed, queues, cids } in cases() {
+        let in_room = |mq: &MessageQueue| {
+            let named = mq.broker_name().replacen('-', "@", 1);
+            MessageQueue::new(mq.topic().to_owned(), named, mq.queue_id())
+        };
+        let mut mq_all: Vec<MessageQueue> = queues.iter().map(in_room).collect();
+        mq_all.sort();
+        let strategy = AllocateMessageQueueByMachineRoom::new(["r0", "r2"]);
+        let share = |cid: &String| strategy.allocate("g", cid, &mq_all, &cids).unwrap();
+        let sizes: Vec<usize> = cids.iter().map(|cid| share(cid).len()).collect();
+        let mut all: Vec<MessageQueue> = cids.iter().flat_map(share).collect();
+        all.sort();
+        let is_wanted = |mq: &&MessageQueue| !mq.broker_name().starts_with("r1@");
+        assert!(
+            all.iter().eq(mq_all.iter().filter(is_wanted)),
+            "seed {seed}"
+        );
+        assert!(
+            sizes.is_sorted_by(|a, b| a >= b) && sizes[0] - sizes[sizes.len() - 1] <= 1,
+            "seed {seed}: {sizes:?}"
+        );
+    }
+}
+
+/// What a member works out does not depend on when, or how often, or what it had before.
+#[test]
+fn equal_questions_have_equal_answers() {
+    for Case { seed, queues, cids } in cases().step_by(7) {
+        for strategy in strategies() {
+            for cid in &cids {
+                let first = strategy.allocate("g", cid, &queues, &cids);
+                let others = strategies();
+                let same = others.iter().find(|s| s.name() == strategy.name());
+                let second = same.unwrap().allocate("g", cid, &queues, &cids);
+                assert_eq!(first, second, "seed {seed}, {}", strategy.name());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_new_member_takes_queues_and_moves_no_others_on_the_ring() {
+    let strategy = AllocateMessageQueueConsistentHash::new();
+    for Case { seed, queues, cids } in cases() {
+        let mut more = cids.clone();
+        more.push("new".to_owned());
+        more.sort();
+        for cid in &cids {
+            let before = strategy.allocate("g", cid, &queues, &cids).unwrap();
+            let after = strategy.allocate("g", cid, &queues, &more).unwrap();
+            let before: BTreeSet<_> = before.into_iter().collect();
+            for mq in after {
+                assert!(before.contains(&mq), "seed {seed}: {cid} got {mq}");
+            }
+        }
+    }
+}
+
 #[test]
 fn even_shares_differ_by_one_queue_and_the_first_members_have_more() {
     for Case { seed, queues, cids } in cases() {
