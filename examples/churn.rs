@@ -12,7 +12,7 @@ use std::error::Error;
 use std::io::Read;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rocketmq_blocking::rebalance::{
@@ -73,9 +73,17 @@ fn say(line: &Value) {
     println!("{line}");
 }
 
-/// What all members of this process were given: places seen, deliveries, and those that came again.
+/// What all members of this process were given.
 #[derive(Default)]
-struct Deliveries(Mutex<(HashSet<(String, i32, i64)>, u64, u64)>);
+struct Deliveries(Mutex<Noted>);
+
+#[derive(Default)]
+struct Noted {
+    /// Broker, queue and offset of each message seen.
+    places: HashSet<(String, i32, i64)>,
+    all: u64,
+    again: u64,
+}
 
 impl Deliveries {
     fn note(&self, message: &MessageExt) {
@@ -84,18 +92,21 @@ impl Deliveries {
             message.queue_id(),
             message.queue_offset(),
         );
-        let mut noted = self.0.lock().unwrap_or_else(|e| e.into_inner());
-        let (seen, all, again) = &mut *noted;
-        *all += 1;
-        *again += u64::from(!seen.insert(place));
+        let mut noted = self.noted();
+        noted.all += 1;
+        noted.again += u64::from(!noted.places.insert(place));
+    }
+
+    fn noted(&self) -> MutexGuard<'_, Noted> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn all(&self) -> u64 {
-        self.0.lock().unwrap_or_else(|e| e.into_inner()).1
+        self.noted().all
     }
 
     fn again(&self) -> u64 {
-        self.0.lock().unwrap_or_else(|e| e.into_inner()).2
+        self.noted().again
     }
 }
 
