@@ -1,0 +1,194 @@
+//! What was sent, delivered and committed, and what of that must not be.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Mutex;
+
+use rocketmq_blocking::{MessageExt, MessageQueue};
+
+/// A member's name; its client id holds it.
+pub(crate) type Name = String;
+
+#[derive(Debug, Default)]
+pub(crate) struct Ledger {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    sent: BTreeSet<u64>,
+    done: HashSet<u64>,
+    deliveries: u64,
+    work: HashMap<(Name, MessageQueue), Work>,
+    /// Where a failed message lies in its broker's log → what it is; it is unfinished until the broker
+    /// has it back.
+    failed: HashMap<(Name, String, i64), (MessageQueue, i64)>,
+    violations: Vec<String>,
+}
+
+/// One ownership of one queue.
+#[derive(Debug, Default)]
+struct Work {
+    /// Offset → how many calls of the listener have it.
+    in_hands: BTreeMap<i64, u32>,
+    committed: i64,
+}
+
+impl Work {
+    fn take(&mut self, offset: i64) {
+        *self.in_hands.entry(offset).or_default() += 1;
+    }
+
+    fn put_back(&mut self, offset: i64) {
+        if let Some(times) = self.in_hands.get_mut(&offset) {
+            *times -= 1;
+            if *times == 0 {
+                self.in_hands.remove(&offset);
+            }
+        }
+    }
+}
+
+impl Ledger {
+    pub(crate) fn sent(&self, id: u64) {
+        self.state.lock().unwrap().sent.insert(id);
+    }
+
+    pub(crate) fn done(&self, id: u64) {
+        let mut state = self.state.lock().unwrap();
+        state.deliveries += 1;
+        state.done.insert(id);
+    }
+
+    pub(crate) fn missing(&self) -> Vec<u64> {
+        let state = self.state.lock().unwrap();
+        state
+            .sent
+            .iter()
+            .filter(|id| !state.done.contains(id))
+            .copied()
+            .collect()
+    }
+
+    pub(crate) fn violations(&self) -> Vec<String> {
+        self.state.lock().unwrap().violations.clone()
+    }
+
+    pub(crate) fn summary(&self) -> String {
+        let state = self.state.lock().unwrap();
+        format!(
+            "{} messages, {} deliveries",
+            state.sent.len(),
+            state.deliveries
+        )
+    }
+
+    /// A listener was given messages.
+    pub(crate) fn begin(&self, member: &str, mq: &MessageQueue, messages: &[MessageExt]) {
+        let mut state = self.state.lock().unwrap();
+        let work = state
+            .work
+            .entry((member.to_owned(), mq.clone()))
+            .or_default();
+        for message in messages {
+            work.take(message.queue_offset());
+        }
+    }
+
+    /// It is done with them.
+    pub(crate) fn succeed(&self, member: &str, mq: &MessageQueue, messages: &[MessageExt]) {
+        let mut state = self.state.lock().unwrap();
+        if let Some(work) = state.work.get_mut(&(member.to_owned(), mq.clone())) {
+            for message in messages {
+                work.put_back(message.queue_offset());
+            }
+        }
+    }
+
+    /// It failed: they stay unfinished until the broker has them back.
+    pub(crate) fn fail(&self, member: &str, mq: &MessageQueue, messages: &[MessageExt]) {
+        let mut state = self.state.lock().unwrap();
+        for message in messages {
+            let place = (
+                member.to_owned(),
+                mq.broker_name().to_owned(),
+                message.commit_log_offset(),
+            );
+            let offset = message.queue_offset();
+            if state.failed.insert(place, (mq.clone(), offset)).is_some() {
+                // Tried again here, since it could not be given back.
+                if let Some(work) = state.work.get_mut(&(member.to_owned(), mq.clone())) {
+                    work.put_back(offset);
+                }
+            }
+        }
+    }
+
+    /// A broker was given a message back.
+    pub(crate) fn given_back(&self, member: &str, broker: &str, commit_log_offset: i64) {
+        let mut state = self.state.lock().unwrap();
+        let place = (member.to_owned(), broker.to_owned(), commit_log_offset);
+        if let Some((mq, offset)) = state.failed.remove(&place) {
+            if let Some(work) = state.work.get_mut(&(member.to_owned(), mq)) {
+                work.put_back(offset);
+            }
+        }
+    }
+
+    /// A member published a message to the retry topic itself: which one is not looked into, so all
+    /// that it failed on count as given back.
+    pub(crate) fn published_a_retry(&self, member: &str) {
+        let mut state = self.state.lock().unwrap();
+        let places: Vec<_> = state
+            .failed
+            .keys()
+            .filter(|(name, _, _)| name == member)
+            .cloned()
+            .collect();
+        for place in places {
+            if let Some((mq, offset)) = state.failed.remove(&place) {
+                if let Some(work) = state.work.get_mut(&(member.to_owned(), mq)) {
+                    work.put_back(offset);
+                }
+            }
+        }
+    }
+
+    /// A broker heard a member's offset of a queue.
+    pub(crate) fn commit(&self, member: &str, mq: &MessageQueue, offset: i64) {
+        let mut state = self.state.lock().unwrap();
+        let Some(work) = state.work.get_mut(&(member.to_owned(), mq.clone())) else {
+            return;
+        };
+        let before = work.committed;
+        let unfinished = work.in_hands.first_key_value().map(|(offset, _)| *offset);
+        work.committed = before.max(offset);
+        if offset < before {
+            state.violations.push(format!(
+                "{member} committed {offset} of {mq} after {before}"
+            ));
+        }
+        if let Some(unfinished) = unfinished.filter(|unfinished| *unfinished < offset) {
+            state.violations.push(format!(
+                "{member} committed {offset} of {mq} while it had {unfinished} in hands"
+            ));
+        }
+    }
+
+    /// A member's queues of a topic are now these: every ownership that began or ended is a new one.
+    pub(crate) fn assigned(
+        &self,
+        member: &str,
+        topic: &str,
+        before: &BTreeSet<MessageQueue>,
+        now: &BTreeSet<MessageQueue>,
+    ) {
+        let mut state = self.state.lock().unwrap();
+        for mq in before.symmetric_difference(now) {
+            debug_assert_eq!(mq.topic(), topic);
+            state.work.remove(&(member.to_owned(), mq.clone()));
+            state
+                .failed
+                .retain(|(name, _, _), (of, _)| name != member || of != mq);
+        }
+    }
+}
