@@ -29,7 +29,13 @@ use rocketmq_embedded::{
 use crate::ledger::Ledger;
 use crate::member::{Local, Moods, Place, Remote, name_of};
 
-const PATIENCE: Duration = Duration::from_secs(40);
+/// How long the group may take to be calm; `GROUP_PATIENCE_MS` makes it shorter where a failure is what
+/// is wanted.
+fn patience() -> Duration {
+    let shorter = crate::number("GROUP_PATIENCE_MS").map(Duration::from_millis);
+    shorter.unwrap_or(Duration::from_secs(40))
+}
+
 const LOCALS: usize = 6;
 const REMOTES: usize = 2;
 const MOST_MEMBERS: usize = 12;
@@ -371,13 +377,15 @@ impl World {
                 .map_err(|_| "a shutdown panicked".to_owned())??;
         }
         let mut seen = String::new();
-        let is_calm = self.cluster.wait_until(PATIENCE, || match self.not_yet() {
-            Some(reason) => {
-                seen = reason;
-                false
-            }
-            None => true,
-        });
+        let is_calm = self
+            .cluster
+            .wait_until(patience(), || match self.not_yet() {
+                Some(reason) => {
+                    seen = reason;
+                    false
+                }
+                None => true,
+            });
         if is_calm {
             Ok(())
         } else {
@@ -470,7 +478,7 @@ impl World {
         }
         let closed = self
             .cluster
-            .wait_until(PATIENCE, || self.cluster.connection_count() == 0);
+            .wait_until(patience(), || self.cluster.connection_count() == 0);
         if !closed {
             return Err(self.failure(&format!(
                 "connections are left: {:?}",
@@ -486,7 +494,7 @@ impl World {
             faults: std::mem::take(&mut self.faults),
         };
         drop(self);
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + patience();
         while threads() != *threads_before {
             if Instant::now() > deadline {
                 return Err(format!(
