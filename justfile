@@ -42,6 +42,9 @@ quickstart:
 stress:
     .ci/run --only stress
 
+groups:
+    .ci/run --only groups
+
 interop-embedded:
     .ci/run --only interop-embedded
 

@@ -56,6 +56,7 @@ fn consumer(
 fn clients_that_come_and_go_leave_nothing() {
     two_hundred_pairs();
     beside_a_client_that_stays();
+    main_waits_for_the_end();
 }
 
 /// Every tenth pair also works before it goes.
@@ -131,4 +132,22 @@ fn beside_a_client_that_stays() {
     assert!(stays.shutdown(TIMEOUT).threads_joined);
     assert!(sender.shutdown(TIMEOUT).threads_joined);
     assert_nothing_left(&cluster, &manager, &["g", "stays"]);
+}
+
+/// A thread waits without a limit; it goes on when another one ends the client, with what that one
+/// is told.
+fn main_waits_for_the_end() {
+    let cluster = Cluster::builder().start().unwrap();
+    let manager = MQClientManager::new();
+    let producer = producer(&cluster, &manager, "waited_for");
+    let waiting = producer.clone();
+    let (says, said) = std::sync::mpsc::channel();
+    let waiter = std::thread::spawn(move || {
+        says.send(None).unwrap();
+        says.send(waiting.wait()).unwrap();
+    });
+    assert_eq!(said.recv_timeout(TIMEOUT).unwrap(), None);
+    let report = producer.shutdown(TIMEOUT);
+    assert_eq!(said.recv_timeout(TIMEOUT).unwrap(), Some(report));
+    waiter.join().unwrap();
 }

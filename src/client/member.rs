@@ -7,11 +7,12 @@ use super::{MQClientInstance, MQClientManager, Membership, Role, ShutdownReport,
 use crate::client_config::ClientConfig;
 use crate::error::{Error, Result};
 use crate::service::{AtomicServiceState, ServiceState};
-use crate::sync::{Arc, Deadline, Mutex};
+use crate::sync::{Arc, Deadline, Mutex, thread};
 
 /// How long a start that a shutdown overtook waits for the threads it started.
 const UNDO_TIMEOUT: Duration = Duration::from_secs(1);
 const SHUTDOWN_ON_DROP: Duration = Duration::from_secs(1);
+const A_LONG_TIME: Duration = Duration::from_secs(3600);
 
 /// One client's place in its group and, between start and end, in an instance.
 #[derive(Debug)]
@@ -197,6 +198,16 @@ impl<C: Client> Handle<C> {
     pub(crate) fn await_termination(&self, timeout: Duration) -> Option<ShutdownReport> {
         let termination = &self.client.member().termination;
         termination.wait_for_end(Deadline::after(timeout))
+    }
+
+    /// Waits for the end, however long the client lives; `None` on a thread of this library.
+    pub(crate) fn wait(&self) -> Option<ShutdownReport> {
+        loop {
+            let report = self.await_termination(A_LONG_TIME);
+            if report.is_some() || thread::is_library_thread() {
+                return report;
+            }
+        }
     }
 }
 

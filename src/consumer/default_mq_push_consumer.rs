@@ -122,6 +122,16 @@ impl DefaultMQPushConsumer {
         self.handle.await_termination(timeout)
     }
 
+    /// Waits until the consumer has been shut down by another thread, for instance one that waits for a
+    /// signal: what `main` does when it has nothing else to do.
+    ///
+    /// # Blocking
+    /// For as long as the consumer lives, also if it was never started. Returns `None` on a thread of
+    /// this library, at once.
+    pub fn wait(&self) -> Option<ShutdownReport> {
+        self.handle.wait()
+    }
+
     /// Changes how many threads call the listener, also while it runs: more start when there is
     /// work for them, and those too many end after the call they are in. Java `updateCorePoolSize`.
     ///

@@ -225,6 +225,16 @@ impl DefaultMQProducer {
         self.handle.await_termination(timeout)
     }
 
+    /// Waits until the producer has been shut down by another thread, for instance one that waits for a
+    /// signal: what `main` does when it has nothing else to do.
+    ///
+    /// # Blocking
+    /// For as long as the producer lives, also if it was never started. Returns `None` on a thread of
+    /// this library, at once.
+    pub fn wait(&self) -> Option<ShutdownReport> {
+        self.handle.wait()
+    }
+
     /// Where the producer is in its life.
     pub fn service_state(&self) -> ServiceState {
         self.handle.client().member().state()
