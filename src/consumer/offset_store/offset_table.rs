@@ -83,6 +83,7 @@ fn increase(entries: &mut BTreeMap<MessageQueue, i64>, mq: &MessageQueue, offset
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+    use crate::random::SplitMix64;
     use crate::sync::Clock;
 
     fn mq(id: i32) -> MessageQueue {
@@ -124,6 +125,65 @@ mod tests {
         let pq = ProcessQueue::new(Clock::manual());
         assert_eq!(table.take_for_drop(&mq(0), &pq), None);
         assert!(pq.is_dropped());
+    }
+
+    /// Random commits and drops of three queues, each with a dozen owners one after the other, against
+    /// a plain account of what must be there.
+    #[test]
+    fn random_operations_agree_with_a_plain_account() {
+        for seed in 0..200 {
+            let mut random = SplitMix64::new(seed);
+            let mut below = |bound: usize| random.below(bound as u64) as usize;
+            let table = OffsetTable::new();
+            let queues: Vec<Vec<ProcessQueue>> = (0..3)
+                .map(|_| {
+                    (0..12)
+                        .map(|_| ProcessQueue::new(Clock::manual()))
+                        .collect()
+                })
+                .collect();
+            let mut dropped = [0; 3];
+            let mut offsets: [Option<i64>; 3] = [None; 3];
+            for _ in 0..300 {
+                let queue = below(3);
+                let id = mq(queue as i32);
+                // Now and then a former owner comes, too late.
+                let owner = if below(4) == 0 {
+                    below(12)
+                } else {
+                    dropped[queue]
+                };
+                let Some(pq) = queues[queue].get(owner).filter(|_| owner <= dropped[queue]) else {
+                    continue;
+                };
+                let is_owner = owner == dropped[queue];
+                if below(12) == 0 {
+                    let expected = if is_owner {
+                        offsets[queue].take()
+                    } else {
+                        None
+                    };
+                    assert_eq!(table.take_for_drop(&id, pq), expected, "seed {seed}");
+                    dropped[queue] += usize::from(is_owner);
+                } else {
+                    let offset = below(1000) as i64;
+                    assert_eq!(
+                        table.update_if_owned(&id, offset, pq),
+                        is_owner,
+                        "seed {seed}"
+                    );
+                    if is_owner {
+                        offsets[queue] = Some(offset.max(offsets[queue].unwrap_or(0)));
+                    }
+                }
+                assert_eq!(table.read(&id), offsets[queue], "seed {seed}");
+            }
+            let all: Vec<_> = (0..)
+                .zip(offsets)
+                .filter_map(|(id, offset)| Some((mq(id), offset?)))
+                .collect();
+            assert_eq!(table.snapshot(), all, "seed {seed}");
+        }
     }
 
     #[test]
