@@ -22,7 +22,7 @@ use rocketmq_blocking::{
     DefaultMQPushConsumer, DefaultMQPushConsumerBuilder, Error, MQClientManager, Message,
     MessageExt, Properties, request_code,
 };
-use rocketmq_embedded::Cluster;
+use rocketmq_embedded::{Cluster, ControlAction, ControlScope, ControlTimes};
 use rocketmq_protocol::body::{HeartbeatData, JsonBody};
 use support::{Answer, GENEROUS, Inbox, ScriptedBroker, holds_within, quick, wait_until};
 
@@ -92,6 +92,49 @@ impl World {
             self.producer.send(&message).unwrap();
         }
     }
+}
+
+/// apache/rocketmq-client-go#1024: queues of an unsubscribed topic stayed, and were pulled on.
+#[test]
+fn b23_an_unsubscribed_topic_is_pulled_no_more() {
+    let world = World::start();
+    let inbox = Inbox::new();
+    let consumer = world
+        .builder()
+        .subscribe("T", "*")
+        .subscribe("U", "*")
+        .message_listener(inbox.listener())
+        .build()
+        .unwrap();
+    consumer.start().unwrap();
+    world.send("T", "A", &["t0"]);
+    world.send("U", "A", &["u0"]);
+    inbox.wait_for_bodies(2);
+    consumer.unsubscribe("T").unwrap();
+    wait_until("the queues are given up", || queues_of(&consumer, "T") == 0);
+    // From here on each pull of it would be one too many.
+    let pulls = world.cluster.control_when(
+        ControlScope::Cluster,
+        request_code::PULL_MESSAGE,
+        ControlTimes::UntilLifted,
+        |request| {
+            let is_of_topic = request.command.ext_fields.get("topic") == Some("T");
+            is_of_topic.then_some(ControlAction::Delay(Duration::ZERO))
+        },
+    );
+    world.send("T", "A", &["t1", "t2", "t3", "t4"]);
+    for round in 1..=4 {
+        world.send("U", "A", &[&format!("u{round}")]);
+        inbox.wait_for_bodies(2 + round);
+    }
+    assert_eq!(pulls.hits(), 0, "pulls of the topic");
+    assert_eq!(queues_of(&consumer, "U"), 2);
+    assert!(
+        inbox
+            .bodies()
+            .keys()
+            .all(|body| body == "t0" || body.starts_with('u'))
+    );
 }
 
 fn queues_of(consumer: &DefaultMQPushConsumer, topic: &str) -> usize {

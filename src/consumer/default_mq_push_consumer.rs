@@ -174,6 +174,10 @@ impl DefaultMQPushConsumer {
     /// no more, and is delivered again to whoever consumes the topic next. Nothing happens for a
     /// topic that is not subscribed.
     ///
+    /// Brokers list members by group, not by topic: other members still count this one when they
+    /// divide the topic's queues, as Java members do, and its share is consumed by nobody until all
+    /// members have unsubscribed or this one has left.
+    ///
     /// # Errors
     /// [`InvalidConfig`](crate::Error::InvalidConfig) for what is no topic, or the group's retry
     /// topic; [`ServiceState`](crate::Error::ServiceState) after the end.
