@@ -28,13 +28,36 @@ pub mod client_error_code {
 /// Why a call failed. The variants are the exceptions of the Java client, so that what is written
 /// about those holds here.
 ///
+/// Its text names the server, topic or queue, and the cause underneath. After a failed send,
+/// [`may_have_been_stored`](Self::may_have_been_stored) says whether sending again may store the
+/// message twice, and [`is_retryable`](Self::is_retryable) whether it may help; if not, something
+/// must be changed first: a setting, the message, a permission.
+///
 /// Cloning is cheap enough to give each of several waiting callers the same reason.
+///
+/// # Examples
+/// ```
+/// use std::time::Duration;
+///
+/// use rocketmq_blocking::{DefaultMQProducer, Message};
+///
+/// // Nobody listens at port 1.
+/// let producer = DefaultMQProducer::builder("shop").namesrv_addr("127.0.0.1:1").build()?;
+/// producer.start()?;
+/// let error = producer.send(&Message::new("Orders", "one book")).unwrap_err();
+/// assert!(error.is_retryable());
+/// assert!(!error.may_have_been_stored());
+/// assert_eq!(error.broker_code(), None); // no server has answered
+/// producer.shutdown(Duration::from_secs(5));
+/// # Ok::<(), rocketmq_blocking::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Error {
     /// The client itself cannot go on (Java `MQClientException`).
     MQClient {
-        /// A number of [`client_error_code`], a broker's response code, or none.
+        /// A number of [`client_error_code`], a broker's response code, or none where Java gives
+        /// none. It is in the text as `(code …)`.
         code: Option<i32>,
         /// What failed, with topic, queue and brokers.
         reason: String,

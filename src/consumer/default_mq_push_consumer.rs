@@ -19,8 +19,9 @@ use crate::sync::Arc;
 /// the same lists, and divide anew when a member joins, leaves or dies. Each message is delivered at
 /// least once to the group: again after a failure, and possibly again when its queue changes hands.
 ///
-/// Clones are the same consumer. When the last one is dropped without a shutdown, the consumer shuts
-/// down within a second.
+/// Clones are the same consumer. Hold one for as long as messages are wanted: when the last one is
+/// dropped without a shutdown, the consumer shuts down within a second, without a warning. Nothing
+/// is delivered before [`start`](Self::start).
 ///
 /// # Java
 /// `DefaultMQPushConsumer` with a `MessageListenerConcurrently`, in CLUSTERING.
@@ -31,7 +32,8 @@ use crate::sync::Arc;
 /// use std::time::Duration;
 ///
 /// use rocketmq_blocking::{
-///     ConsumeConcurrentlyStatus, ConsumeFromWhere, DefaultMQProducer, DefaultMQPushConsumer, Message,
+///     ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus, ConsumeFromWhere, DefaultMQProducer,
+///     DefaultMQPushConsumer, Message, MessageExt,
 /// };
 /// use rocketmq_embedded::Cluster;
 ///
@@ -42,9 +44,8 @@ use crate::sync::Arc;
 ///     .namesrv_addr(&cluster.namesrv_addr())
 ///     .consume_from_where(ConsumeFromWhere::ConsumeFromFirstOffset)
 ///     .subscribe("Orders", "Books || Music")
-///     .message_listener(move |messages: &[_], _context: &mut _| {
+///     .message_listener(move |messages: &[MessageExt], _: &mut ConsumeConcurrentlyContext| {
 ///         for message in messages {
-///             let message: &rocketmq_blocking::MessageExt = message;
 ///             let _ = sender.send(message.body().clone());
 ///         }
 ///         ConsumeConcurrentlyStatus::ConsumeSuccess
@@ -83,7 +84,9 @@ impl DefaultMQPushConsumer {
     /// Starts the consumer: it fetches the routes of its topics, tells all brokers of itself, and
     /// has its group divided. Messages arrive from then on, on threads of the consumer.
     ///
-    /// Servers that cannot be reached are logged and tried again; they do not fail the start.
+    /// Servers that cannot be reached are logged and tried again; they do not fail the start. A
+    /// topic that the name servers do not know yet is asked for again every
+    /// `poll_name_server_interval` (30 s), so its first messages may wait for so long.
     ///
     /// # Blocking
     /// At most `mq_client_api_timeout` (3 s) for each topic, for the heartbeats all together, and
@@ -91,8 +94,8 @@ impl DefaultMQPushConsumer {
     ///
     /// # Errors
     /// [`ServiceState`](crate::Error::ServiceState) when it was started or shut down before;
-    /// [`MQClient`](crate::Error::MQClient) when the group is in the named instance already, or
-    /// threads cannot be started.
+    /// [`MQClient`](crate::Error::MQClient) when another consumer of the group runs with the same
+    /// `instance_name`, or threads cannot be started.
     pub fn start(&self) -> Result<()> {
         self.handle.client().start()
     }
@@ -133,7 +136,9 @@ impl DefaultMQPushConsumer {
     }
 
     /// Changes how many threads call the listener, also while it runs: more start when there is
-    /// work for them, and those too many end after the call they are in. Java `updateCorePoolSize`.
+    /// work for them, and those too many end after the call they are in. Before, they are
+    /// [`consume_threads`](DefaultMQPushConsumerBuilder::consume_threads) (20). It does not block.
+    /// Java `updateCorePoolSize`.
     ///
     /// # Errors
     /// [`InvalidConfig`](crate::Error::InvalidConfig) outside of 1..=1000.
@@ -146,7 +151,8 @@ impl DefaultMQPushConsumer {
     }
 
     /// Subscribes a topic, or gives a subscribed one another expression: tags joined by `||`, or `*`
-    /// for all messages. It may be called at any time before the end. On a running consumer the
+    /// for all messages, as in [`the builder`](DefaultMQPushConsumerBuilder::subscribe). It may be
+    /// called at any time before the end. On a running consumer the
     /// brokers are told before this returns, and the group is looked at soon afterwards.
     ///
     /// Members are listed by group, not by topic: while other members of the group have not
@@ -178,6 +184,9 @@ impl DefaultMQPushConsumer {
     /// divide the topic's queues, as Java members do, and its share is consumed by nobody until all
     /// members have unsubscribed or this one has left.
     ///
+    /// # Blocking
+    /// Not at all: saving and giving up go on in the background.
+    ///
     /// # Errors
     /// [`InvalidConfig`](crate::Error::InvalidConfig) for what is no topic, or the group's retry
     /// topic; [`ServiceState`](crate::Error::ServiceState) after the end.
@@ -190,6 +199,7 @@ impl DefaultMQPushConsumer {
 
     /// Pulls nothing more until [`resume`](Self::resume): what was pulled before is consumed, then
     /// the listener is left alone. The consumer stays a member of its group and keeps its queues.
+    /// It does not block, and may be called at any time.
     ///
     /// # Java
     /// `DefaultMQPushConsumer#suspend`. There no rebalance is made meanwhile, and the messages of

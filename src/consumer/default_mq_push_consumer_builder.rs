@@ -47,7 +47,12 @@ impl DefaultMQPushConsumerBuilder {
     }
 
     /// Subscribes a topic. `sub_expression` is tags joined by `||`; `*` means all messages. A topic
-    /// subscribed twice has the later expression. Java `subscribe`.
+    /// subscribed twice has the later expression. At least one topic must be subscribed. Java
+    /// `subscribe`.
+    ///
+    /// Tags match exactly, capitals too; blanks around them do not count. Nothing but `||`
+    /// separates them: `Books,Music` and `Books | Music` are one tag each, without a complaint, and
+    /// match messages with that very tag only. A message without a tag matches `*` only.
     pub fn subscribe(mut self, topic: &str, sub_expression: &str) -> Self {
         if let Err(error) = validators::check_topic(topic) {
             self.problems.push(format!("topic {topic:?}: {error}"));
@@ -63,7 +68,10 @@ impl DefaultMQPushConsumerBuilder {
         self
     }
 
-    /// What is called with messages. Java `registerMessageListener`.
+    /// What is called with messages; there is no default, and without one `build` fails. A closure
+    /// needs the types of its parameters,
+    /// `|messages: &[MessageExt], context: &mut ConsumeConcurrentlyContext|`: the compiler cannot
+    /// infer them. Java `registerMessageListener`.
     pub fn message_listener(
         mut self,
         listener: impl MessageListenerConcurrently + 'static,
@@ -200,8 +208,8 @@ impl DefaultMQPushConsumerBuilder {
         self
     }
 
-    /// How often a message is tried again before it goes to the group's dead-letter queue. Default
-    /// 16, at least 0; Java `maxReconsumeTimes`, -1 for 16.
+    /// How often a message is tried again before it goes to the group's dead-letter queue, the
+    /// topic `%DLQ%<group>`. Default 16, at least 0; Java `maxReconsumeTimes`, -1 for 16.
     pub fn max_reconsume_times(mut self, times: i32) -> Self {
         self.config.max_reconsume_times = Some(times);
         self

@@ -7,7 +7,11 @@ use rocketmq_protocol::{MessageExt, MessageQueue};
 pub enum ConsumeConcurrentlyStatus {
     /// They are done.
     ConsumeSuccess,
-    /// They are to be delivered again later.
+    /// All messages of the call are to be delivered again later: to any member of the group, with
+    /// the same id and a larger [`reconsume_times`](MessageExt::reconsume_times), after
+    /// [a while](ConsumeConcurrentlyContext::set_delay_level_when_next_consume). What was tried
+    /// again [`max_reconsume_times`](crate::DefaultMQPushConsumerBuilder::max_reconsume_times) (16)
+    /// times goes to the group's dead-letter queue instead, the topic `%DLQ%<group>`.
     ReconsumeLater,
 }
 
@@ -48,6 +52,10 @@ impl ConsumeConcurrentlyContext {
     /// How long a failed message waits: 0, the default, lets the broker choose, longer each time; a
     /// positive value is a delay level; a negative one sends it to the dead-letter queue. Java
     /// `delayLevelWhenNextConsume`.
+    ///
+    /// The levels are a setting of the brokers. Unless changed, 1 to 18 are 1 s, 5 s, 10 s, 30 s,
+    /// 1 to 10 min in steps of one minute, 20 min, 30 min, 1 h and 2 h. The broker's own choice is
+    /// level 3 the first time, 10 s, and one more each time.
     pub fn set_delay_level_when_next_consume(&mut self, level: i32) {
         self.delay_level_when_next_consume = level;
     }
@@ -62,10 +70,51 @@ impl ConsumeConcurrentlyContext {
 ///
 /// Runs on the consumer's threads, several at once; the messages of one call are of one queue, in
 /// order. A panic counts as [`ReconsumeLater`](ConsumeConcurrentlyStatus::ReconsumeLater). Closures
-/// of this form are listeners.
+/// of this form are listeners, if the types of their parameters are written out.
 ///
 /// # Java
 /// `MessageListenerConcurrently`
+///
+/// # Examples
+/// A message that fails is tried again after a second.
+/// ```
+/// use std::sync::mpsc;
+/// use std::time::Duration;
+///
+/// use rocketmq_blocking::{
+///     ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus, ConsumeFromWhere,
+///     DefaultMQPushConsumer, Message, MessageExt, MessageQueue,
+/// };
+/// use rocketmq_embedded::Cluster;
+///
+/// let cluster = Cluster::builder().start()?;
+/// cluster.create_topic("Orders", 4)?;
+/// let queue = MessageQueue::new("Orders", "broker-a", 0);
+/// cluster.put_message(&queue, &Message::new("Orders", "a book"))?;
+///
+/// let (sender, received) = mpsc::channel();
+/// let consumer = DefaultMQPushConsumer::builder("billing")
+///     .namesrv_addr(&cluster.namesrv_addr())
+///     .consume_from_where(ConsumeFromWhere::ConsumeFromFirstOffset)
+///     .subscribe("Orders", "*")
+///     .message_listener(move |messages: &[MessageExt], context: &mut ConsumeConcurrentlyContext| {
+///         for message in messages {
+///             if message.reconsume_times() == 0 {
+///                 context.set_delay_level_when_next_consume(1); // else 10 s
+///                 return ConsumeConcurrentlyStatus::ReconsumeLater;
+///             }
+///             let _ = sender.send((message.body().clone(), message.reconsume_times()));
+///         }
+///         ConsumeConcurrentlyStatus::ConsumeSuccess
+///     })
+///     .build()?;
+/// consumer.start()?;
+///
+/// let (body, tried) = received.recv_timeout(Duration::from_secs(30))?;
+/// assert_eq!((&body[..], tried), (&b"a book"[..], 1));
+/// consumer.shutdown(Duration::from_secs(5));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait MessageListenerConcurrently: Send + Sync {
     /// Consumes messages. It may block; others go on in the consumer's other threads.
     fn consume_message(

@@ -61,8 +61,9 @@ impl DefaultMQProducer {
     ///
     /// # Errors
     /// [`ServiceState`](crate::Error::ServiceState) when it was started or shut down before;
-    /// [`MQClient`](crate::Error::MQClient) when the group is in the named instance already, or
-    /// threads cannot be started.
+    /// [`MQClient`](crate::Error::MQClient) when another producer of the group runs with the same
+    /// `instance_name`, or threads cannot be started. A wrong address is no error here, but at the
+    /// first send.
     pub fn start(&self) -> Result<()> {
         self.handle.client().start()
     }
@@ -75,11 +76,15 @@ impl DefaultMQProducer {
     /// `retry_times_when_send_failed` times. A message whose outcome is in doubt may then be stored
     /// twice, with the same unique key.
     ///
+    /// A topic that does not exist is created by the first send to it where brokers allow that
+    /// (`autoCreateTopicEnable`); a misspelt name is then no error.
+    ///
     /// # Blocking
     /// At most `send_msg_timeout` (3 s), all attempts together. The first send to a topic also
     /// fetches its route.
     ///
     /// # Errors
+    /// [`ServiceState`](crate::Error::ServiceState) unless the producer is running;
     /// [`InvalidMessage`](crate::Error::InvalidMessage) before anything is sent;
     /// [`MQClient`](crate::Error::MQClient) after the last attempt, with what failed underneath as
     /// its source; see [`Error::may_have_been_stored`](crate::Error::may_have_been_stored).
@@ -158,7 +163,9 @@ impl DefaultMQProducer {
     /// At most 6 s.
     ///
     /// # Errors
-    /// The queue's broker is in no route, or does not answer.
+    /// [`ServiceState`](crate::Error::ServiceState) unless the producer is running;
+    /// [`MQClient`](crate::Error::MQClient) when the queue's broker is in no route; otherwise what
+    /// the broker or the network says.
     ///
     /// # Java
     /// `MQAdmin#maxOffset`
@@ -175,7 +182,9 @@ impl DefaultMQProducer {
     /// At most 6 s.
     ///
     /// # Errors
-    /// The queue's broker is in no route, or does not answer.
+    /// [`ServiceState`](crate::Error::ServiceState) unless the producer is running;
+    /// [`MQClient`](crate::Error::MQClient) when the queue's broker is in no route; otherwise what
+    /// the broker or the network says.
     ///
     /// # Java
     /// `MQAdmin#minOffset`
