@@ -157,7 +157,11 @@ impl ClusterBuilder {
         self
     }
 
-    /// Starts the name server and all brokers; clients can connect when this returns.
+    /// Starts the name server and all brokers; clients can connect when this returns. Keep the
+    /// [`Cluster`]: it ends when it is dropped.
+    ///
+    /// # Blocking
+    /// For moments, while sockets and threads are made; it waits for nobody.
     ///
     /// # Errors
     /// [`io::ErrorKind::InvalidInput`] for settings that cannot be: no broker, more than 26, a

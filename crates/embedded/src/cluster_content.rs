@@ -78,6 +78,7 @@ impl Cluster {
     }
 
     /// Deletes a topic with its messages and offsets, on all brokers and at the name server.
+    /// Nothing happens for one that does not exist.
     pub fn delete_topic(&self, topic: &str) {
         for node in self.nodes() {
             let disk = node.disk();
@@ -170,7 +171,7 @@ impl Cluster {
     }
 
     /// Deletes a queue's messages before an offset, as brokers do with old ones: the queue begins
-    /// there from now on.
+    /// there from now on. Nothing happens for a broker that does not exist.
     pub fn delete_messages_before(&self, mq: &MessageQueue, offset: i64) {
         if let Ok(node) = self.node(mq.broker_name()) {
             let store = node.disk().store;
@@ -188,7 +189,7 @@ impl Cluster {
             .collect()
     }
 
-    /// How many messages of a topic are stored, on all brokers.
+    /// How many messages of a topic are stored, on all brokers; 0 for one that does not exist.
     pub fn stored_count(&self, topic: &str) -> usize {
         let nodes = self.nodes();
         nodes
@@ -212,7 +213,8 @@ impl Cluster {
         disk.offsets.query(group, mq.topic(), mq.queue_id())
     }
 
-    /// Commits an offset for a group, which need not exist.
+    /// Commits an offset for a group, which need not exist. Nothing happens for a broker that does
+    /// not exist.
     pub fn commit_offset(&self, group: &str, mq: &MessageQueue, offset: i64) {
         if let Ok(node) = self.node(mq.broker_name()) {
             let offsets = node.disk().offsets;
@@ -221,7 +223,8 @@ impl Cluster {
     }
 
     /// Resets a group's offset as INVOKE_BROKER_TO_RESET_OFFSET does: its next pull is answered
-    /// with 21 and this offset, and commits before that are ignored.
+    /// with 21 and this offset, and commits before that are ignored. Nothing happens for a broker
+    /// that does not exist.
     pub fn reset_offset(&self, group: &str, mq: &MessageQueue, offset: i64) {
         if let Ok(node) = self.node(mq.broker_name()) {
             let offsets = node.disk().offsets;

@@ -216,7 +216,9 @@ pub mod property {
 
 /// A message as a user makes it (Java `Message`).
 ///
-/// Cloning shares the body.
+/// Cloning shares the body. Nothing is checked here: a producer refuses a topic name that is blank,
+/// longer than 127 bytes or has other characters than `%|-_0-9a-zA-Z`, an empty body, and one of
+/// more than `max_message_size` (4 MiB unless set).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
     topic: Arc<str>,
@@ -254,7 +256,8 @@ impl Message {
         }
     }
 
-    /// The same message with a tag.
+    /// The same message with a tag, by which consumers choose; a message has one at most, the last
+    /// that was set.
     #[must_use]
     pub fn with_tags(mut self, tags: impl Into<String>) -> Self {
         self.put_property(property::TAGS, tags);
@@ -319,7 +322,8 @@ impl Message {
         Ok(())
     }
 
-    /// Sets any property, reserved ones too.
+    /// Sets any property, reserved ones too, and checks nothing; for properties of your own
+    /// [`put_user_property`](Self::put_user_property) is the safe way.
     pub fn put_property(&mut self, name: &str, value: impl Into<String>) {
         self.properties.insert(name.to_owned(), value.into());
     }
@@ -382,6 +386,9 @@ impl Message {
 
 /// A message as it was stored and pulled (Java `MessageExt`).
 ///
+/// It derefs to [`Message`]: topic, tag, keys, properties and body are read as there. A message
+/// that is tried again has its own topic, not that of the retries.
+///
 /// Cloning shares the body, which may be a slice of the whole pull reply: [`MessageExt::detach`]
 /// gives it memory of its own.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -403,7 +410,8 @@ pub struct MessageExt {
 }
 
 impl MessageExt {
-    /// The message's id: the sender's unique key, or the offset id when there is none.
+    /// The message's id: the sender's unique key, or the offset id when there is none. It is the
+    /// `msg_id` that the send returned, and the same at each try.
     pub fn msg_id(&self) -> &str {
         self.message
             .property(property::UNIQ_KEY)
@@ -465,7 +473,7 @@ impl MessageExt {
         self.commit_log_offset
     }
 
-    /// How often it was consumed in vain before.
+    /// How often it was consumed in vain before; 0 the first time.
     pub fn reconsume_times(&self) -> i32 {
         self.reconsume_times
     }
