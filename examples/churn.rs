@@ -1,5 +1,14 @@
 //! The client in a group whose members come and go, for `tests/figures`: `churn` or `stay`, then
 //! options as `key=value`. It writes one JSON object a line; `tests/figures/README.md` lists both.
+//!
+//! ```text
+//! cargo run --release --example churn -- churn ns=127.0.0.1:9876 topic=T8 queues=8 tries=1
+//! cargo run --release --example churn -- stay ns=127.0.0.1:9876 topic=T8 queues=8
+//! ```
+//!
+//! The topic must exist with so many queues, for instance on
+//! `cargo run --release -p rocketmq-embedded -- --brokers 2 --topic T8:4`. `stay` ends with its
+//! standard input.
 #![allow(
     clippy::disallowed_types,
     clippy::disallowed_methods,

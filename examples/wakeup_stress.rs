@@ -1,7 +1,8 @@
 //! Sends wake-ups to a service thread, waits for what each of them does, and counts the lost ones.
 //!
 //! ```text
-//! cargo run --release --example wakeup_stress -- [number of wake-ups, default 20000000]
+//! cargo run --release --example wakeup_stress              # 20,000,000 wake-ups: some minutes
+//! cargo run --release --example wakeup_stress -- 200000    # some seconds
 //! ```
 //!
 //! A wake-up comes 0 to 100 spins after the service's last round, so it meets the service anywhere
