@@ -477,56 +477,59 @@ macro_rules! client_config_setters {
             self
         }
 
-        /// How often routes are fetched again. Default 30 s; Java `pollNameServerInterval`.
+        /// How often routes are fetched again. Default 30 s, at least 1 ms; Java
+        /// `pollNameServerInterval`.
         pub fn poll_name_server_interval(mut self, interval: std::time::Duration) -> Self {
             self.client_config.poll_name_server_interval = interval;
             self
         }
 
-        /// How often brokers hear of this client. Default 30 s; Java `heartbeatBrokerInterval`.
-        /// Brokers forget a client after 120 s of silence.
+        /// How often brokers hear of this client. Default 30 s, at least 1 ms; Java
+        /// `heartbeatBrokerInterval`. Brokers forget a client after 120 s of silence.
         pub fn heartbeat_broker_interval(mut self, interval: std::time::Duration) -> Self {
             self.client_config.heartbeat_broker_interval = interval;
             self
         }
 
-        /// How often consumer offsets are saved. Default 5 s; Java
+        /// How often consumer offsets are saved. Default 5 s, at least 1 ms; Java
         /// `persistConsumerOffsetInterval`.
         pub fn persist_consumer_offset_interval(mut self, interval: std::time::Duration) -> Self {
             self.client_config.persist_consumer_offset_interval = interval;
             self
         }
 
-        /// How often a balanced group is looked at again without being asked to. Default 20 s;
-        /// Java system property `rocketmq.client.rebalance.waitInterval`.
+        /// How often a balanced group is looked at again without being asked to. Default 20 s,
+        /// at least 1 ms; Java system property `rocketmq.client.rebalance.waitInterval`.
         pub fn rebalance_wait_interval(mut self, interval: std::time::Duration) -> Self {
             self.client_config.rebalance_wait_interval = interval;
             self
         }
 
         /// How soon a group that could not be balanced is tried again, and how fast the tokens
-        /// come back by which wake-ups are paced. Default 1 s; Java system property
+        /// come back by which wake-ups are paced. Default 1 s, at least 1 ms; Java system property
         /// `rocketmq.client.rebalance.minInterval`.
         pub fn rebalance_min_interval(mut self, interval: std::time::Duration) -> Self {
             self.client_config.rebalance_min_interval = interval;
             self
         }
 
-        /// How long a request to a name server, and a heartbeat, may take. Default 3 s; Java
-        /// `mqClientApiTimeout`.
+        /// How long a request to a name server, and a heartbeat, may take. Default 3 s, at
+        /// least 1 ms; Java `mqClientApiTimeout`.
         pub fn mq_client_api_timeout(mut self, timeout: std::time::Duration) -> Self {
             self.client_config.mq_client_api_timeout = timeout;
             self
         }
 
-        /// How long connecting to one server may take. Default 3 s; Java system property
+        /// How long connecting to one server may take. Default 3 s, at least 1 ms; Java
+        /// system property
         /// `com.rocketmq.remoting.client.connect.timeout`.
         pub fn connect_timeout(mut self, timeout: std::time::Duration) -> Self {
             self.client_config.connect_timeout = timeout;
             self
         }
 
-        /// How long a connection may be without traffic before it is closed. Default 120 s; Java
+        /// How long a connection may be without traffic before it is closed. Default 120 s, at
+        /// least 1 ms; Java
         /// system property `com.rocketmq.remoting.client.channel.maxIdleTimeSeconds`.
         pub fn channel_max_idle_time(mut self, time: std::time::Duration) -> Self {
             self.client_config.channel_max_idle_time = time;
@@ -542,7 +545,7 @@ macro_rules! client_config_setters {
         }
 
         /// The most threads that serve replies and requests of brokers. Default: the number of
-        /// processors; Java `clientCallbackExecutorThreads`.
+        /// processors, at least 1; Java `clientCallbackExecutorThreads`.
         pub fn client_callback_executor_threads(mut self, threads: usize) -> Self {
             self.client_config.client_callback_executor_threads = threads;
             self

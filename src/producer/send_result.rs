@@ -42,7 +42,7 @@ pub struct SendResult {
     pub message_queue: MessageQueue,
     /// Its offset there.
     pub queue_offset: i64,
-    /// The broker's region.
+    /// The broker's region; `DefaultRegion` when it names none.
     pub region_id: String,
     /// Whether the broker wants traces.
     pub trace_on: bool,
