@@ -19,6 +19,8 @@ use crate::sync::thread;
 /// The instance name that stands for "none chosen".
 pub(crate) const DEFAULT_INSTANCE_NAME: &str = "DEFAULT";
 
+const CLIENT_ID_PART_MAX_LENGTH: usize = 255;
+
 /// The settings of a client that decide which instance it uses. Two clients share an instance only
 /// if all of them agree.
 #[derive(Debug, Clone, PartialEq)]
@@ -131,6 +133,15 @@ impl ClientConfig {
         {
             problems.push("instance_name is blank".to_owned());
         }
+        for (name, part) in [
+            ("instance_name", &self.instance_name),
+            ("unit_name", &self.unit_name),
+        ] {
+            problems.extend(
+                part.as_deref()
+                    .and_then(|part| client_id_problem(name, part)),
+            );
+        }
         let intervals = [
             ("poll_name_server_interval", self.poll_name_server_interval),
             ("heartbeat_broker_interval", self.heartbeat_broker_interval),
@@ -235,6 +246,19 @@ fn address_problems(addrs: &[String]) -> Vec<String> {
             Some(format!("namesrv_addr {addr:?} is not host:port: {problem}"))
         })
         .collect()
+}
+
+/// What a part of the client id may not be: servers keep it as it is, and show it to people.
+fn client_id_problem(name: &str, part: &str) -> Option<String> {
+    if part.len() > CLIENT_ID_PART_MAX_LENGTH {
+        let length = part.len();
+        Some(format!(
+            "{name} has {length} bytes, the most is {CLIENT_ID_PART_MAX_LENGTH}"
+        ))
+    } else {
+        part.contains(char::is_control)
+            .then(|| format!("{name} {part:?} contains a control character"))
+    }
 }
 
 /// What stands for itself in a URL's path and ends no line of a request.
@@ -454,7 +478,14 @@ macro_rules! client_config_setters {
 
         /// A name that makes this client use an instance, and so connections and a client id, of
         /// its own; clients that give the same name share it. Default: none, and all clients of
-        /// the process with the same settings share one instance. Java `instanceName`.
+        /// the process with the same settings share one instance. At most 255 bytes, neither blank
+        /// nor with control characters. Java `instanceName`, which may be anything.
+        ///
+        /// Whoever chooses a name sees to it that no other process of the same
+        /// [`client_ip`](Self::client_ip) has it: two members of a group with one client id count
+        /// as one member on two connections. Both then consume the same share of the queues, so
+        /// messages come twice, and the share of the second one is left lying until one of them
+        /// ends. Both log a warning at each look at the group. Java does the same and says nothing.
         pub fn instance_name(mut self, name: impl Into<String>) -> Self {
             self.client_config.instance_name = Some(name.into())
                 .filter(|name| name != $crate::client_config::DEFAULT_INSTANCE_NAME);
@@ -471,7 +502,8 @@ macro_rules! client_config_setters {
         }
 
         /// A unit name, part of the client id and of the URL of
-        /// [`namesrv_domain`](Self::namesrv_domain). Default: none. Java `unitName`.
+        /// [`namesrv_domain`](Self::namesrv_domain). Default: none. At most 255 bytes without control
+        /// characters. Java `unitName`.
         pub fn unit_name(mut self, name: impl Into<String>) -> Self {
             self.client_config.unit_name = Some(name.into());
             self

@@ -280,7 +280,9 @@ impl fmt::Display for Error {
                     ServiceState::CreateJust => "call start first",
                     ServiceState::Running => "it runs already",
                     ServiceState::ShutdownAlready => "it has ended, build a new one",
-                    ServiceState::StartFailed => "its start has failed or is under way",
+                    ServiceState::StartFailed => {
+                        "its start is under way, or has failed: then build a new one"
+                    }
                 };
                 write!(f, "{operation} is not possible in state {state}: {hint}")
             }

@@ -8,6 +8,9 @@ const VIP_PORT_DISTANCE: u16 = 2;
 /// Splits `host:port` at the last colon and takes an IPv6 host out of its brackets. The error says
 /// what is wrong, without the address.
 pub(crate) fn split_address(addr: &str) -> Result<(&str, u16), &'static str> {
+    if addr.starts_with('[') && addr.ends_with(']') {
+        return Err("there is no port behind the brackets");
+    }
     let (host, port) = addr.rsplit_once(':').ok_or("there is no port")?;
     let host = match host.strip_prefix('[') {
         Some(rest) => rest
@@ -18,8 +21,11 @@ pub(crate) fn split_address(addr: &str) -> Result<(&str, u16), &'static str> {
         }
         None => host,
     };
-    if host.is_empty() || host.contains(|c: char| c.is_whitespace() || "[]/;".contains(c)) {
+    if host.is_empty() {
         return Err("there is no host");
+    }
+    if host.contains(|c: char| c.is_whitespace() || c.is_control() || "[]/;,".contains(c)) {
+        return Err("a host has no blanks and none of [ ] / ; ,");
     }
     if port.starts_with('+') {
         return Err("the port is not a number from 1 to 65535");
@@ -64,7 +70,11 @@ mod tests {
         let why = |addr| split_address(addr).unwrap_err();
         assert_eq!(why("host"), "there is no port");
         assert!(why("2001:db8::1").contains("brackets"));
-        assert!(why("[2001:db8::1]").contains("brackets") || why("[2001:db8::1]").contains("port"));
+        assert_eq!(why("[::1]"), "there is no port behind the brackets");
+        assert_eq!(why(":1"), "there is no host");
+        for addr in ["a b:1", "a,b:1", "a\u{0}b:1"] {
+            assert!(why(addr).starts_with("a host has no blanks"), "{addr}");
+        }
         assert!(why("[2001:db8::1:10911").contains("bracket"));
         for addr in ["h:70000", "h:0", "h:", "h:+1", "h:-1", "h:x"] {
             assert_eq!(

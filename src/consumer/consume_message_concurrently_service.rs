@@ -218,7 +218,8 @@ impl ConsumeRequest {
         }));
         let status = called.unwrap_or_else(|_| {
             log::error!(
-                "{}: the listener panicked; the messages are delivered again",
+                "group {}, {}: the listener panicked; the messages are delivered again",
+                consumer.group(),
                 self.mq
             );
             ConsumeConcurrentlyStatus::ReconsumeLater

@@ -144,7 +144,7 @@ impl DefaultMQPushConsumer {
     /// [`InvalidConfig`](crate::Error::InvalidConfig) outside of 1..=1000.
     pub fn update_core_pool_size(&self, threads: usize) -> Result<()> {
         let mut problems = Vec::new();
-        check_range(("consume_threads", threads as u64, 1, 1000), &mut problems);
+        check_range(("consume_threads", threads as i128, 1, 1000), &mut problems);
         client_config::reject(problems)?;
         self.handle.client().consume_service().set_threads(threads);
         Ok(())

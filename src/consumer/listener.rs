@@ -72,6 +72,10 @@ impl ConsumeConcurrentlyContext {
 /// order. A panic counts as [`ReconsumeLater`](ConsumeConcurrentlyStatus::ReconsumeLater). Closures
 /// of this form are listeners, if the types of their parameters are written out.
 ///
+/// It may call whatever the library has, the consumer's own handle too: a `shutdown` then goes on in
+/// the background. A call that does not return keeps its thread for good; a shutdown waits for it
+/// until its deadline and then reports `threads_joined: false`, and the messages are delivered again.
+///
 /// # Java
 /// `MessageListenerConcurrently`
 ///

@@ -13,7 +13,7 @@ use super::retained_bytes::retained_bytes;
 use crate::client::{FindBrokerResult, OnlyThisBroker, PullReply};
 use crate::error::{Error, Result, client_error_code};
 use crate::sync::atomic::Ordering;
-use crate::sync::{Arc, Deadline};
+use crate::sync::{Arc, Clock, Deadline};
 
 /// Java `PULL_TIME_DELAY_MILLS_WHEN_CACHE_FLOW_CONTROL`.
 const PULL_TIME_DELAY_WHEN_CACHE_FLOW_CONTROL: Duration = Duration::from_millis(50);
@@ -91,7 +91,6 @@ impl DefaultMQPushConsumerImpl {
             };
             match outcome {
                 Ok(reply) => {
-                    request.failures = 0;
                     request.suggested_broker_id = reply.header.suggest_which_broker_id;
                     request.next_offset = Some(reply.header.next_begin_offset);
                     consumer.on_pull_reply(request, offset, reply);
@@ -200,7 +199,12 @@ impl DefaultMQPushConsumerImpl {
         enough
     }
 
-    fn on_pull_reply(self: &Arc<Self>, request: Box<PullRequest>, offset: i64, reply: PullReply) {
+    fn on_pull_reply(
+        self: &Arc<Self>,
+        mut request: Box<PullRequest>,
+        offset: i64,
+        reply: PullReply,
+    ) {
         if request.process_queue.is_given_up() {
             return;
         }
@@ -209,6 +213,7 @@ impl DefaultMQPushConsumerImpl {
             response_code::PULL_OFFSET_MOVED => self.on_offset_illegal(&request),
             _ => {
                 // Nothing is there, or nothing that matches.
+                request.failures = 0;
                 self.pass_over(&request, reply.header.next_begin_offset);
                 self.again(request, Duration::ZERO);
             }
@@ -231,6 +236,22 @@ impl DefaultMQPushConsumerImpl {
         };
         let pulled = process_pull_result(&request.mq, offset, &subscription, reply);
         request.next_offset = Some(pulled.next_offset);
+        if pulled.next_offset <= offset {
+            // At once the same would come again, for ever.
+            let error = Error::MQClient {
+                code: None,
+                reason: format!(
+                    "the broker answers a pull from offset {offset} with {} messages and is to be \
+                     asked from {} on",
+                    pulled.messages.len(),
+                    pulled.next_offset
+                ),
+                source: None,
+            };
+            request.next_offset = Some(offset);
+            return self.on_pull_error(request, &error);
+        }
+        request.failures = 0;
         if pulled.messages.is_empty() {
             self.pass_over(&request, pulled.next_offset);
             return self.again(request, Duration::ZERO);
@@ -258,6 +279,9 @@ impl DefaultMQPushConsumerImpl {
             }
         }
         request.failures = request.failures.saturating_add(1);
+        if error.broker_code() == Some(response_code::TOPIC_NOT_EXIST) {
+            self.forget_offsets(&mut request);
+        }
         if let (
             Some(response_code::SUBSCRIPTION_NOT_EXIST | response_code::SUBSCRIPTION_NOT_LATEST),
             Some(instance),
@@ -276,6 +300,23 @@ impl DefaultMQPushConsumerImpl {
             instance.broker_failed();
         }
         self.again(request, delay);
+    }
+
+    /// The topic was deleted at the broker. One that comes back under its name counts from 0 again, so
+    /// that the old offset would pass over as many messages as the old queue had: where to start is
+    /// asked anew, and what the listener has of the old queue is committed no more. (Java goes on at
+    /// the old offset.)
+    fn forget_offsets(&self, request: &mut PullRequest) {
+        if request.next_offset.is_none_or(|offset| offset <= 0) {
+            return;
+        }
+        let new = Arc::new(ProcessQueue::new(Clock::Real));
+        let (mq, old) = (&request.mq, &request.process_queue);
+        if self.rebalance.replace(mq, old, &new) {
+            self.offsets.drop_queue(mq, old);
+            request.process_queue = new;
+            request.next_offset = None;
+        }
     }
 
     /// The broker says that the offset is none of the queue, and which one to go on from: that is

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use rocketmq_protocol::body::ConsumeFromWhere;
-use rocketmq_protocol::{SubscriptionData, validators};
+use rocketmq_protocol::{SubscriptionData, mix_all, validators};
 
 use crate::client_config::Namespace;
 use crate::rebalance::{AllocateMessageQueueAveragely, AllocateMessageQueueStrategy};
@@ -13,6 +13,7 @@ use crate::sync::{Arc, system_time_millis};
 const HALF_AN_HOUR_MILLIS: i64 = 30 * 60 * 1000;
 /// A queue that is not pulled for 120 s counts as one whose pull loop is lost.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+const LONGEST_PULL_INTERVAL: Duration = Duration::from_millis(65_535);
 
 /// Settings of a push consumer; never written after `build`.
 pub(super) struct PushConsumerConfig {
@@ -94,23 +95,49 @@ impl PushConsumerConfig {
         if self.subscriptions.is_empty() {
             problems.push("no topic is subscribed".to_owned());
         }
+        let retry_topic = mix_all::retry_topic(&self.consumer_group);
+        for topic in self.subscriptions.keys() {
+            if *topic == retry_topic {
+                problems.push(format!(
+                    "topic {topic:?}: it is the group's own retry topic"
+                ));
+            } else if let (Some(namespace), Err(error)) =
+                (self.namespace.name(), validators::check_topic(topic))
+            {
+                problems.push(format!(
+                    "topic {topic:?}, in namespace {namespace}: {error}"
+                ));
+            }
+        }
         if self.consume_timeout < Duration::from_millis(1) {
             problems.push(format!(
                 "consume_timeout is {:?}, the least is 1 ms",
                 self.consume_timeout
             ));
         }
-        for (name, time, least) in [
+        for (name, time, least, most) in [
             (
                 "pull_time_delay_when_exception",
                 self.pull_time_delay_when_exception,
                 Duration::from_millis(1),
+                LONGEST_PAUSE,
             ),
-            ("hand_over_grace", self.hand_over_grace, Duration::ZERO),
+            (
+                "hand_over_grace",
+                self.hand_over_grace,
+                Duration::ZERO,
+                LONGEST_PAUSE,
+            ),
+            (
+                "pull_interval",
+                self.pull_interval,
+                Duration::ZERO,
+                LONGEST_PULL_INTERVAL,
+            ),
         ] {
-            if !(least..=LONGEST_PAUSE).contains(&time) {
+            if !(least..=most).contains(&time) {
                 problems.push(format!(
-                    "{name} is {time:?}, the range is {least:?}..={LONGEST_PAUSE:?}"
+                    "{name} is {time:?}, the range is {least:?}..={most:?}"
                 ));
             }
         }
@@ -137,56 +164,45 @@ impl PushConsumerConfig {
             (
                 "max_retained_bytes",
                 self.max_retained_bytes,
-                (1024 * 1024, u64::MAX),
+                (1024 * 1024, u64::MAX.into()),
             ),
         ] {
             if let Some(value) = value {
-                check_range((name, value, range.0, range.1), problems);
+                check_range((name, value.into(), range.0, range.1), problems);
             }
         }
-        let ranges: [(&str, u64, u64, u64); 8] = [
-            ("consume_threads", self.consume_threads as u64, 1, 1000),
+        let ranges: [(&str, i128, i128, i128); 7] = [
+            ("consume_threads", self.consume_threads as i128, 1, 1000),
             (
                 "consume_message_batch_max_size",
-                self.consume_message_batch_max_size as u64,
+                self.consume_message_batch_max_size as i128,
                 1,
                 1024,
             ),
             (
                 "consume_concurrently_max_span",
-                self.consume_concurrently_max_span,
+                self.consume_concurrently_max_span.into(),
                 1,
                 65_535,
             ),
             (
                 "pull_threshold_for_queue",
-                self.pull_threshold_for_queue,
+                self.pull_threshold_for_queue.into(),
                 1,
                 65_535,
             ),
             (
                 "pull_threshold_size_for_queue",
-                self.pull_threshold_size_for_queue,
+                self.pull_threshold_size_for_queue.into(),
                 1,
                 1024,
             ),
-            (
-                "pull_batch_size",
-                u64::try_from(self.pull_batch_size).unwrap_or(0),
-                1,
-                1024,
-            ),
+            ("pull_batch_size", self.pull_batch_size.into(), 1, 1024),
             (
                 "pull_batch_size_in_bytes",
-                u64::try_from(self.pull_batch_size_in_bytes).unwrap_or(0),
+                self.pull_batch_size_in_bytes.into(),
                 1,
                 8 * 1024 * 1024,
-            ),
-            (
-                "pull_interval",
-                u64::try_from(self.pull_interval.as_millis()).unwrap_or(u64::MAX),
-                0,
-                65_535,
             ),
         ];
         for range in ranges {
@@ -196,7 +212,7 @@ impl PushConsumerConfig {
 }
 
 pub(super) fn check_range(
-    (name, value, least, most): (&str, u64, u64, u64),
+    (name, value, least, most): (&str, i128, i128, i128),
     problems: &mut Vec<String>,
 ) {
     if !(least..=most).contains(&value) {

@@ -297,14 +297,16 @@ impl DefaultMQProducerBuilder {
         self
     }
 
-    /// The time limit of a send, all attempts together. Default 3 s; Java `sendMsgTimeout`.
+    /// The time limit of a send, all attempts together. Default 3 s, at least 1 ms; Java
+    /// `sendMsgTimeout`.
     pub fn send_msg_timeout(mut self, timeout: Duration) -> Self {
         self.config.send_msg_timeout = timeout;
         self
     }
 
     /// The time limit of one attempt, as long as another one is possible, so that a silent broker
-    /// does not use up the whole time. Default: none; Java `sendMsgMaxTimeoutPerRequest`.
+    /// does not use up the whole time. Default: none, at least 1 ms; Java
+    /// `sendMsgMaxTimeoutPerRequest`.
     pub fn send_msg_max_timeout_per_request(mut self, timeout: Duration) -> Self {
         self.config.send_msg_max_timeout_per_request = Some(timeout);
         self
@@ -338,14 +340,15 @@ impl DefaultMQProducerBuilder {
         self
     }
 
-    /// The largest body, in bytes, before compression. Default 4 MiB; Java `maxMessageSize`.
+    /// The largest body, in bytes, before compression. Default 4 MiB, at least 1; Java
+    /// `maxMessageSize`.
     pub fn max_message_size(mut self, bytes: usize) -> Self {
         self.config.send.max_message_size = bytes;
         self
     }
 
     /// The most queues per broker that a topic gets when it is created by the first send to it.
-    /// Default 4; Java `defaultTopicQueueNums`.
+    /// Default 4, at least 1; Java `defaultTopicQueueNums`.
     pub fn default_topic_queue_nums(mut self, queues: i32) -> Self {
         self.config.send.default_topic_queue_nums = queues;
         self
@@ -376,8 +379,22 @@ impl DefaultMQProducerBuilder {
         if send.producer_group == "DEFAULT_PRODUCER" {
             problems.push("producer group DEFAULT_PRODUCER is reserved".to_owned());
         }
-        if self.config.send_msg_timeout.is_zero() {
-            problems.push("send_msg_timeout is 0, the least is 1 ms".to_owned());
+        if let Err(error) = validators::check_topic(&send.create_topic_key) {
+            problems.push(format!(
+                "create_topic_key {:?}: {error}",
+                send.create_topic_key
+            ));
+        }
+        for (name, timeout) in [
+            ("send_msg_timeout", Some(self.config.send_msg_timeout)),
+            (
+                "send_msg_max_timeout_per_request",
+                self.config.send_msg_max_timeout_per_request,
+            ),
+        ] {
+            if let Some(timeout) = timeout.filter(|timeout| *timeout < Duration::from_millis(1)) {
+                problems.push(format!("{name} is {timeout:?}, the least is 1 ms"));
+            }
         }
         if send.default_topic_queue_nums < 1 {
             problems.push(format!(

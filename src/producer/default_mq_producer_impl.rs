@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rocketmq_protocol::{Message, response_code};
 
-use super::send_kernel::{Prepared, SendSettings, send_kernel};
+use super::send_kernel::{Prepared, SendSettings, check_properties, send_kernel};
 use super::send_result::{SendResult, SendStatus};
 use crate::client::{
     Client, MQClientInstance, MQClientManager, MQProducerInner, Member, Role, RouteOf,
@@ -79,6 +79,7 @@ impl DefaultMQProducerImpl {
     pub(super) fn send(&self, message: &Message, timeout: Duration) -> Result<SendResult> {
         let deadline = Deadline::after(timeout);
         let instance = self.instance()?;
+        check_properties(message)?;
         let prepared = Prepared::new(message, &self.config.send)?;
         let topic = prepared.topic();
         let info = self.try_to_find_topic_publish_info(&instance, topic, deadline)?;

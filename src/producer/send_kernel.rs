@@ -67,7 +67,7 @@ impl Prepared {
         let properties = encode_properties(&properties);
         if properties.len() > MAX_PROPERTIES_LENGTH {
             return Err(Error::InvalidMessage {
-                topic,
+                topic: message.topic().to_owned(),
                 reason: format!(
                     "the properties have {} bytes, the most is {MAX_PROPERTIES_LENGTH}",
                     properties.len()
@@ -169,6 +169,34 @@ fn check_message(message: &Message, topic: &str, max_message_size: usize) -> Res
         )));
     }
     Ok(())
+}
+
+/// What would part the properties elsewhere, and so change or lose some of them, is refused. (Java
+/// checks what `putUserProperty` is given, and sends tags, keys and all others as they are.)
+///
+/// A message that comes back from a listener is not asked: its properties were read, and go as they
+/// came.
+pub(super) fn check_properties(message: &Message) -> Result<()> {
+    const SEPARATORS: [char; 2] = ['\u{1}', '\u{2}'];
+    let wrong = message.properties().iter().find_map(|(name, value)| {
+        if name.is_empty() {
+            Some(format!("a property without a name has the value {value:?}"))
+        } else if name.contains(SEPARATORS) || value.contains(SEPARATORS) {
+            Some(format!(
+                "the property {name:?} = {value:?} contains U+0001 or U+0002, which separate \
+                 properties"
+            ))
+        } else {
+            None
+        }
+    });
+    match wrong {
+        None => Ok(()),
+        Some(reason) => Err(Error::InvalidMessage {
+            topic: message.topic().to_owned(),
+            reason,
+        }),
+    }
 }
 
 fn compress(body: &Bytes, over: usize) -> (Bytes, i32) {

@@ -20,7 +20,12 @@ pub trait AllocateMessageQueueStrategy: Send + Sync + fmt::Debug {
     /// The strategy's name, which is the same in Java (`getName`): for instance `AVG`.
     fn name(&self) -> &str;
 
-    /// The queues that `current_cid` consumes, in the strategy's own order.
+    /// The queues that `current_cid` consumes, in any order. One that is given twice counts once; one
+    /// that is not in `mq_all` is left out, and logged if it is said to be the topic's.
+    ///
+    /// It runs on the thread that looks at all groups of the instance: while it has not returned, no
+    /// group is looked at, and a shutdown waits for it until its deadline. A panic counts as an
+    /// error.
     ///
     /// An id that is missing from `cid_all` gets nothing: a member that its broker has forgotten
     /// gives up all its queues. `consumer_group` is for strategies that distinguish groups.

@@ -1,6 +1,7 @@
 //! Carries out what a group's members have worked out (Java `RebalanceImpl`).
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use rocketmq_protocol::{MessageQueue, compare_utf16};
 
@@ -111,6 +112,18 @@ impl<Q: WorkingQueue> RebalanceImpl<Q> {
         is_same
     }
 
+    /// Puts another state of a queue into the place of this one, if it is still there.
+    pub(crate) fn replace(&self, mq: &MessageQueue, queue: &Arc<Q>, new: &Arc<Q>) -> bool {
+        let mut table = self.process_queues.lock();
+        match table.queues.get_mut(mq) {
+            Some(current) if Arc::ptr_eq(current, queue) => {
+                *current = Arc::clone(new);
+                true
+            }
+            _ => false,
+        }
+    }
+
     /// Takes all queues out, and lets none in any more.
     pub(crate) fn close(&self) -> Vec<(MessageQueue, Arc<Q>)> {
         let mut table = self.process_queues.lock();
@@ -151,17 +164,20 @@ impl<Q: WorkingQueue> RebalanceImpl<Q> {
         };
         let mut cid_all = members.cid_all.to_vec();
         cid_all.sort_by(|a, b| compare_utf16(a, b));
-        let allocated = self
-            .strategy
-            .allocate(&self.consumer_group, client_id, &mq_all, &cid_all);
-        let allocated = match allocated {
+        if cid_all.iter().filter(|cid| *cid == client_id).count() > 1 {
+            log::warn!(
+                "group {}: its broker has more than one member {client_id}: unless this client has \
+                 just connected anew, another one has the same id, and both consume the same queues; \
+                 give one of them another instance_name",
+                self.consumer_group
+            );
+        }
+        let allocated = match self.allocate(client_id, topic, &mq_all, &cid_all) {
             Ok(allocated) => allocated,
             Err(error) => {
                 log::warn!(
-                    "group {}, topic {topic}: its queues stay as they are, tried again soon: \
-                     strategy {}: {error}",
-                    self.consumer_group,
-                    self.strategy.name()
+                    "group {}, topic {topic}: its queues stay as they are, tried again soon: {error}",
+                    self.consumer_group
                 );
                 return TopicBalance::Unbalanced;
             }
@@ -186,6 +202,40 @@ impl<Q: WorkingQueue> RebalanceImpl<Q> {
             true => TopicBalance::Balanced,
             false => TopicBalance::Unbalanced,
         }
+    }
+
+    /// The strategy's answer, sorted, each queue once, without those that are not the topic's: a
+    /// fixed list names the queues of several topics.
+    fn allocate(
+        &self,
+        client_id: &str,
+        topic: &str,
+        mq_all: &[MessageQueue],
+        cid_all: &[String],
+    ) -> Result<Vec<MessageQueue>, String> {
+        let group = &self.consumer_group;
+        let asked = catch_unwind(AssertUnwindSafe(|| {
+            let allocated = self.strategy.allocate(group, client_id, mq_all, cid_all);
+            (self.strategy.name().to_owned(), allocated)
+        }));
+        let Ok((name, allocated)) = asked else {
+            return Err(format!("the strategy panicked: {:?}", self.strategy));
+        };
+        let mut allocated = allocated.map_err(|error| format!("strategy {name}: {error}"))?;
+        allocated.sort();
+        allocated.dedup();
+        allocated.retain(|mq| {
+            let is_known = mq_all.contains(mq);
+            if !is_known && mq.topic() == topic {
+                log::warn!(
+                    "group {group}: strategy {name} gave {mq}, which is none of the topic's {} \
+                     queues and is left out",
+                    mq_all.len()
+                );
+            }
+            is_known
+        });
+        Ok(allocated)
     }
 
     fn would_shrink(&self, topic: &str, allocated: &[MessageQueue]) -> bool {

@@ -65,12 +65,13 @@ use crate::sync::Arc;
 pub trait RPCHook: Send + Sync {
     /// Called with the request as it is about to be sent to `remote_addr`, on the thread that sends
     /// it: that of a user's call, or one of the library's, which must not be held up. It may be under
-    /// a lock of the client, so it must not call the client.
+    /// a lock of the client, so it must not call the client. A panic fails the request, which is not
+    /// sent, with an [`MQClient`](crate::Error::MQClient) error that names its code and server.
     fn do_before_request(&self, remote_addr: &str, request: &mut RemotingCommand);
 
     /// Called with an answer of whatever code and the request that it is for, before the caller has
     /// it; not for one-way requests, not when no answer came, and not with a server's good-bye, which
-    /// has the request sent again. Default: nothing.
+    /// has the request sent again. A panic is logged, and the answer counts. Default: nothing.
     fn do_after_response(
         &self,
         remote_addr: &str,

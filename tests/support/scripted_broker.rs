@@ -23,6 +23,12 @@ pub(crate) enum Answer {
     Fields(Vec<(&'static str, &'static str)>),
     /// Nothing.
     Silence,
+    /// What a broker does, but only so many bytes of it, and then the end of the connection.
+    Cut(usize),
+    /// These bytes, and then the end of the connection.
+    Bytes(Vec<u8>),
+    /// Success with this body, and no fields.
+    Body(Vec<u8>),
 }
 
 /// A name server and a broker with one queue of each topic. The broker has messages of the topic `T`
@@ -191,8 +197,19 @@ impl Shared {
         }
         let answer = (self.script)(&request);
         let mut reply = RemotingCommand::response(&request, response_code::SUCCESS, None);
+        let mut most = usize::MAX;
         match answer {
             Answer::Usual => self.usual(&request, &mut reply),
+            Answer::Cut(bytes) => {
+                self.usual(&request, &mut reply);
+                most = bytes;
+            }
+            Answer::Bytes(bytes) => {
+                self.note(request);
+                let _ = stream.write_all(&bytes);
+                return false;
+            }
+            Answer::Body(body) => reply.body = Some(body.into()),
             Answer::Code(code) => reply.code = code,
             Answer::Fields(fields) => {
                 for (name, value) in fields {
@@ -208,6 +225,10 @@ impl Shared {
         self.note(request);
         let mut frame = BytesMut::new();
         reply.encode(&mut frame).unwrap();
+        if most < frame.len() {
+            let _ = stream.write_all(&frame[..most]);
+            return false;
+        }
         oneway || stream.write_all(&frame).is_ok()
     }
 

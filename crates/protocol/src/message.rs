@@ -257,7 +257,8 @@ impl Message {
     }
 
     /// The same message with a tag, by which consumers choose; a message has one at most, the last
-    /// that was set.
+    /// that was set. Consumers split their expression at `||` and trim its parts, so a tag with `||`
+    /// inside or blanks around it is matched by `*` only; an empty one is none.
     #[must_use]
     pub fn with_tags(mut self, tags: impl Into<String>) -> Self {
         self.put_property(property::TAGS, tags);
@@ -323,7 +324,9 @@ impl Message {
     }
 
     /// Sets any property, reserved ones too, and checks nothing; for properties of your own
-    /// [`put_user_property`](Self::put_user_property) is the safe way.
+    /// [`put_user_property`](Self::put_user_property) is the safe way. A property with an empty value
+    /// is not there for whoever receives the message; a producer refuses to send an empty name, and
+    /// U+0001 and U+0002 anywhere.
     pub fn put_property(&mut self, name: &str, value: impl Into<String>) {
         self.properties.insert(name.to_owned(), value.into());
     }
