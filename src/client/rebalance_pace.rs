@@ -1,5 +1,6 @@
 //! How often one group is looked at.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use super::member_lists::AskFirst;
@@ -28,6 +29,8 @@ pub(super) struct Pace {
     free_until: Option<Instant>,
     /// Whether the last look has cost none.
     was_free: bool,
+    /// Topics whose last question for the members has failed.
+    unanswered: BTreeSet<String>,
 }
 
 impl Pace {
@@ -41,7 +44,17 @@ impl Pace {
             refilled: now,
             free_until: None,
             was_free: false,
+            unanswered: BTreeSet::new(),
         }
+    }
+
+    /// Notes whether a topic's members are known. Returns whether this is its first failure in a row.
+    pub(super) fn is_first_failure(&mut self, topic: &str, has_failed: bool) -> bool {
+        if has_failed {
+            return !self.unanswered.contains(topic) && self.unanswered.insert(topic.to_owned());
+        }
+        self.unanswered.remove(topic);
+        false
     }
 
     fn refill(&mut self, now: Instant, period: Duration) {
@@ -213,5 +226,15 @@ mod tests {
         pace.has_changed(start + SECOND * 2, SECOND);
         assert!(looks(&mut pace, start + SECOND * 3), "with a token");
         assert!(!looks(&mut pace, start + SECOND * 3));
+    }
+
+    #[test]
+    fn failures_in_a_row_count_topic_by_topic() {
+        let mut pace = Pace::new(1, now(), WAIT);
+        let mut first = |topic, failed| pace.is_first_failure(topic, failed);
+        assert!(first("t", true) && first("u", true));
+        assert!(!first("t", true) && !first("u", true));
+        assert!(!first("t", false));
+        assert!(first("t", true) && !first("u", true));
     }
 }

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
+use log::Level;
+
 use super::group_registry::ConsumerTable;
 use super::member_lists::{AskFirst, MemberLists, MemberQuestions, Outcome, Verdict};
 use super::rebalance_pace::Pace;
@@ -133,6 +135,11 @@ impl RebalanceService {
         let (Some(consumer), Some(pace)) = (consumers.get(group), paces.get_mut(group)) else {
             return Verdict::Done;
         };
+        let level = if pace.is_first_failure(topic, outcome.is_err()) {
+            Level::Warn
+        } else {
+            Level::Info
+        };
         let decided = outcome.map(|members| {
             let consumer = Arc::clone(consumer);
             catch_unwind(AssertUnwindSafe(|| {
@@ -151,7 +158,9 @@ impl RebalanceService {
             }
             Ok(TopicBalance::Unconfirmed) => return Verdict::AskAnother,
             Ok(TopicBalance::Unbalanced) => {}
-            Err(error) => log::info!(
+            // Brokers that are down for hours are told of once.
+            Err(error) => log::log!(
+                level,
                 "group {group}, topic {topic}: its queues stay as they are, tried again soon: \
                  {error}"
             ),

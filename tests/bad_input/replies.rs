@@ -279,6 +279,14 @@ fn a_list_of_members_that_lacks_or_garbles_its_fields() {
         5 => Some(Answer::Code(UNKNOWN)),
         _ => None,
     });
+    // Six failures in a row are one warning.
+    let told = logged(&[
+        "group members, topic T",
+        "its queues stay as they are",
+        "tried again soon",
+        "127.0.0.1:",
+    ]);
+    assert_eq!(told.len(), 1, "{told:?}");
 }
 
 #[test]
