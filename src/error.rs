@@ -296,18 +296,9 @@ impl fmt::Display for Error {
     }
 }
 
-impl std::error::Error for Error {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::MQClient {
-                source: Some(source),
-                ..
-            } => Some(source.as_ref()),
-            Self::RemotingCommand { source, .. } => Some(source),
-            _ => None,
-        }
-    }
-}
+/// What caused an error is part of its text, and in its fields; so `source` gives nothing, which would
+/// print it twice.
+impl std::error::Error for Error {}
 
 #[cfg(test)]
 mod tests {

@@ -213,6 +213,14 @@ impl<C: Client> Handle<C> {
 
 impl<C: Client> Drop for Handle<C> {
     fn drop(&mut self) {
+        let member = self.client.member();
+        if member.is_running() {
+            log::warn!(
+                "{:?} group {}: its last handle was dropped without a shutdown, so it ends now",
+                member.role,
+                member.group
+            );
+        }
         self.shutdown(SHUTDOWN_ON_DROP);
     }
 }

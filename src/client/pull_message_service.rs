@@ -1,10 +1,9 @@
 //! The thread that works off pull requests.
 
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use crate::service::{ScheduledService, ServiceContext, ServiceThread};
+use crate::service::{ScheduledService, ServiceContext, ServiceThread, catch_panic};
 use crate::sync::{Arc, Deadline, Mailbox, Taken};
 
 /// How long the thread waits before it looks whether it was stopped without its mailbox.
@@ -70,8 +69,10 @@ impl ServiceThread for PullMessageService {
         while !context.is_stopped() {
             match self.queue.mailbox.take(Deadline::after(LOOK_UP)) {
                 Taken::Item(request) => {
-                    if catch_unwind(AssertUnwindSafe(|| request.execute())).is_err() {
-                        log::error!("a pull request panicked; its queue is pulled no more");
+                    if let Err(reason) = catch_panic(|| request.execute()) {
+                        log::error!(
+                            "a pull request panicked, its queue is pulled no more: {reason}"
+                        );
                     }
                 }
                 Taken::TimedOut => {}

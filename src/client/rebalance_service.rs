@@ -1,7 +1,6 @@
 //! The thread that keeps each group balanced.
 
 use std::collections::BTreeMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use log::Level;
@@ -10,7 +9,7 @@ use super::group_registry::ConsumerTable;
 use super::member_lists::{AskFirst, MemberLists, MemberQuestions, Outcome, Verdict};
 use super::rebalance_pace::Pace;
 use super::{Look, MQConsumerInner, TopicBalance};
-use crate::service::{ServiceContext, ServiceThread};
+use crate::service::{ServiceContext, ServiceThread, catch_panic};
 use crate::sync::{Arc, Deadline, Mutex, add, now};
 
 /// Looks at groups: at each when it is due, and when somebody asks for it.
@@ -109,9 +108,9 @@ impl RebalanceService {
             let Some(ask_first) = begun.flatten() else {
                 continue;
             };
-            let began = catch_unwind(AssertUnwindSafe(|| Arc::clone(consumer).begin_rebalance()));
-            let look = began.unwrap_or_else(|_| {
-                log::error!("rebalancing group {group} panicked");
+            let began = catch_panic(|| Arc::clone(consumer).begin_rebalance());
+            let look = began.unwrap_or_else(|reason| {
+                log::error!("rebalancing group {group} panicked: {reason}");
                 Look {
                     balanced: false,
                     topics: Vec::new(),
@@ -142,11 +141,8 @@ impl RebalanceService {
         };
         let decided = outcome.map(|members| {
             let consumer = Arc::clone(consumer);
-            catch_unwind(AssertUnwindSafe(|| {
-                consumer.rebalance_by_topic(topic, members)
-            }))
-            .unwrap_or_else(|_| {
-                log::error!("rebalancing group {group} panicked at topic {topic}");
+            catch_panic(|| consumer.rebalance_by_topic(topic, members)).unwrap_or_else(|reason| {
+                log::error!("rebalancing group {group} panicked at topic {topic}: {reason}");
                 TopicBalance::Unbalanced
             })
         });

@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use rocketmq_protocol::body::CMResult;
@@ -14,7 +13,7 @@ use super::listener::{
 };
 use super::process_queue::ProcessQueue;
 use crate::client_config::Namespace;
-use crate::service::{PoolReport, RejectedReason, Task, ThreadPool};
+use crate::service::{PoolReport, RejectedReason, Task, ThreadPool, catch_panic};
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{Arc, Deadline, Mutex, Weak, channel, now, system_time_millis};
 
@@ -149,13 +148,11 @@ impl ConsumeMessageConcurrentlyService {
                 // Nobody waits for it any more.
                 return;
             }
-            let called = catch_unwind(AssertUnwindSafe(|| {
-                listener.consume_message(&messages, &mut context)
-            }));
+            let called = catch_panic(|| listener.consume_message(&messages, &mut context));
             let _ = sender.send(match called {
                 Ok(ConsumeConcurrentlyStatus::ConsumeSuccess) => Ok(CMResult::Success),
                 Ok(ConsumeConcurrentlyStatus::ReconsumeLater) => Ok(CMResult::Later),
-                Err(_) => Err("the listener panicked".to_owned()),
+                Err(reason) => Err(format!("the listener panicked: {reason}")),
             });
         });
         let result = match queued {
@@ -213,12 +210,11 @@ impl ConsumeRequest {
             return;
         }
         let mut context = ConsumeConcurrentlyContext::new(namespace.unwrap_queue(&self.mq));
-        let called = catch_unwind(AssertUnwindSafe(|| {
-            listener.consume_message(&self.messages, &mut context)
-        }));
-        let status = called.unwrap_or_else(|_| {
+        let called = catch_panic(|| listener.consume_message(&self.messages, &mut context));
+        let status = called.unwrap_or_else(|reason| {
+            let ids: Vec<&str> = self.messages.iter().map(|message| message.msg_id()).collect();
             log::error!(
-                "group {}, {}: the listener panicked; the messages are delivered again",
+                "group {}, {}: the listener panicked, messages {ids:?} are delivered again: {reason}",
                 consumer.group(),
                 self.mq
             );

@@ -1,12 +1,12 @@
 //! Carries out what a group's members have worked out (Java `RebalanceImpl`).
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use rocketmq_protocol::{MessageQueue, compare_utf16};
 
 use super::{AllocateMessageQueueStrategy, WorkingState, rebalance_plan};
 use crate::client::{Members, TopicBalance};
+use crate::service::catch_panic;
 use crate::sync::{Arc, Mutex};
 
 /// What a queue that is worked on tells its rebalance.
@@ -214,18 +214,16 @@ impl<Q: WorkingQueue> RebalanceImpl<Q> {
         cid_all: &[String],
     ) -> Result<Vec<MessageQueue>, String> {
         let group = &self.consumer_group;
-        let asked = catch_unwind(AssertUnwindSafe(|| {
+        let (name, allocated) = catch_panic(|| {
             let allocated = self.strategy.allocate(group, client_id, mq_all, cid_all);
             (self.strategy.name().to_owned(), allocated)
-        }));
-        let Ok((name, allocated)) = asked else {
-            return Err(format!("the strategy panicked: {:?}", self.strategy));
-        };
+        })
+        .map_err(|reason| format!("the strategy {:?} panicked: {reason}", self.strategy))?;
         let mut allocated = allocated.map_err(|error| format!("strategy {name}: {error}"))?;
         allocated.sort();
         allocated.dedup();
         allocated.retain(|mq| {
-            let is_known = mq_all.contains(mq);
+            let is_known = mq_all.binary_search(mq).is_ok();
             if !is_known && mq.topic() == topic {
                 log::warn!(
                     "group {group}: strategy {name} gave {mq}, which is none of the topic's {} \
@@ -241,7 +239,7 @@ impl<Q: WorkingQueue> RebalanceImpl<Q> {
     fn would_shrink(&self, topic: &str, allocated: &[MessageQueue]) -> bool {
         let table = self.process_queues.lock();
         let mut of_topic = table.queues.keys().filter(|mq| mq.topic() == topic);
-        of_topic.any(|mq| !allocated.contains(mq))
+        of_topic.any(|mq| allocated.binary_search(mq).is_err())
     }
 
     /// Carries the plan out (Java `RebalanceImpl#updateProcessQueueTableInRebalance`). Returns

@@ -1,12 +1,12 @@
 //! What is done to every request and seen of every answer.
 
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use rocketmq_protocol::{LanguageCode, RemotingCommand, SerializeType};
 
 use crate::client_config::ClientConfig;
 use crate::error::{Error, Result};
+use crate::service::catch_panic;
 use crate::sync::Arc;
 
 /// Sees every request of a client before it is sent, and may change it, and sees the answers; for
@@ -151,13 +151,14 @@ impl RpcHooks {
         }
         if let Some(user) = &self.user {
             let code = request.code;
-            catch_unwind(AssertUnwindSafe(|| {
-                user.0.do_before_request(addr, request);
-            }))
-            .map_err(|_| Error::MQClient {
-                code: None,
-                reason: format!("the RPC hook panicked before request {code} to {addr}"),
-                source: None,
+            catch_panic(|| user.0.do_before_request(addr, request)).map_err(|said| {
+                Error::MQClient {
+                    code: None,
+                    reason: format!(
+                        "the RPC hook panicked before request {code} to {addr}: {said}"
+                    ),
+                    source: None,
+                }
             })?;
         }
         for (name, value) in [
@@ -179,12 +180,10 @@ impl RpcHooks {
         response: &RemotingCommand,
     ) {
         let Some(user) = &self.user else { return };
-        let shown = catch_unwind(AssertUnwindSafe(|| {
-            user.0.do_after_response(addr, request, response);
-        }));
-        if shown.is_err() {
+        let shown = catch_panic(|| user.0.do_after_response(addr, request, response));
+        if let Err(said) = shown {
             log::error!(
-                "the RPC hook panicked after the answer to request {} from {addr}",
+                "the RPC hook panicked after the answer to request {} from {addr}: {said}",
                 request.code
             );
         }

@@ -22,32 +22,39 @@ pub(crate) use snapshot_table::SnapshotTable;
 pub use thread_options::ThreadOptions;
 pub(crate) use thread_pool::{PoolReport, RejectedReason, Task, ThreadPool};
 
-/// Runs foreign code on one of our threads: a panic in it is logged under `thread`'s name and ends
-/// there. Returns whether the work came to its end.
+/// Runs foreign code; a panic in it ends here, and what it said is the error.
 #[cfg(not(loom))]
-fn run_caught(thread: &str, work: impl FnOnce()) -> bool {
+pub(crate) fn catch_panic<R>(work: impl FnOnce() -> R) -> Result<R, String> {
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
     // What a panic may have left half done belongs to the work; nothing of ours is lent to it.
-    let Err(payload) = catch_unwind(AssertUnwindSafe(work)) else {
-        return true;
-    };
-    let reason = payload
-        .downcast_ref::<&str>()
-        .copied()
-        .or_else(|| payload.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("no message");
-    log::error!("{thread}: caught a panic: {reason}");
-    // The payload is foreign too, and its drop may panic in turn; the second one is leaked.
-    if let Err(second) = catch_unwind(AssertUnwindSafe(move || drop(payload))) {
-        std::mem::forget(second);
-    }
-    false
+    catch_unwind(AssertUnwindSafe(work)).map_err(|payload| {
+        let reason = payload
+            .downcast_ref::<&str>()
+            .copied()
+            .or_else(|| payload.downcast_ref::<String>().map(String::as_str))
+            .unwrap_or("no message")
+            .to_owned();
+        // The payload is foreign too, and its drop may panic in turn; the second one is leaked.
+        if let Err(second) = catch_unwind(AssertUnwindSafe(move || drop(payload))) {
+            std::mem::forget(second);
+        }
+        reason
+    })
 }
 
 /// loom reports what it finds by panicking, so nothing may be caught in a model.
 #[cfg(loom)]
-fn run_caught(_thread: &str, work: impl FnOnce()) -> bool {
-    work();
-    true
+pub(crate) fn catch_panic<R>(work: impl FnOnce() -> R) -> Result<R, String> {
+    Ok(work())
+}
+
+/// Runs foreign code on one of our threads: a panic in it is logged under `thread`'s name and ends
+/// there. Returns whether the work came to its end.
+fn run_caught(thread: &str, work: impl FnOnce()) -> bool {
+    let ran = catch_panic(work);
+    if let Err(reason) = &ran {
+        log::error!("{thread}: caught a panic: {reason}");
+    }
+    ran.is_ok()
 }

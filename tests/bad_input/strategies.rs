@@ -107,7 +107,7 @@ fn a_strategy_that_panics_or_fails_leaves_the_queues_and_is_asked_again() {
         [
             "group panics",
             "its queues stay as they are",
-            "the strategy panicked: Own",
+            "the strategy Own panicked: ",
         ],
         [
             "group panics",
