@@ -47,6 +47,8 @@ mod client_config;
 mod consumer;
 mod error;
 #[cfg(not(loom))]
+mod latency;
+#[cfg(not(loom))]
 mod producer;
 #[cfg(all(test, not(loom)))]
 mod random;
@@ -65,7 +67,13 @@ pub use consumer::{
 };
 pub use error::{Error, Result, client_error_code};
 #[cfg(not(loom))]
-pub use producer::{DefaultMQProducer, DefaultMQProducerBuilder, SendResult, SendStatus};
+pub use latency::FaultItem;
+#[cfg(not(loom))]
+pub use producer::{
+    DefaultMQProducer, DefaultMQProducerBuilder, HashCode, MessageQueueSelector,
+    SelectMessageQueueByHash, SelectMessageQueueByMachineRoom, SelectMessageQueueByRandom,
+    SendFailure, SendResult, SendStatus, split_batch,
+};
 #[cfg(not(loom))]
 pub use remoting::AclClientRPCHook;
 #[cfg(not(loom))]

@@ -38,5 +38,5 @@ pub use shutdown::ShutdownReport;
 pub(crate) use shutdown::Termination;
 pub(crate) use static_topic::MOCK_BROKER_PREFIX;
 pub(crate) use subscription_version::next_sub_version;
-pub(crate) use topic_publish_info::TopicPublishInfo;
+pub(crate) use topic_publish_info::{TopicPublishInfo, random_u32};
 pub(crate) use topic_route::RouteOf;

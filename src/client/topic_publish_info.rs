@@ -47,6 +47,11 @@ impl TopicPublishInfo {
         !self.queues.is_empty()
     }
 
+    /// All queues, in the order of the round.
+    pub(crate) fn queues(&self) -> &[MessageQueue] {
+        &self.queues
+    }
+
     /// The next queue, on another broker than `last_broker_name` if there is any; `None` if there
     /// are no queues.
     ///
@@ -74,6 +79,16 @@ impl TopicPublishInfo {
             .cloned()
     }
 
+    /// Lets the calling thread go on from a random queue.
+    ///
+    /// # Java
+    /// `TopicPublishInfo#resetIndex`
+    pub(crate) fn reset_index(&self) {
+        let _ = INDEXES.try_with(|indexes| {
+            *indexes.borrow_mut().of(&self.snapshot) = random_u32() & POSITIVE_MASK;
+        });
+    }
+
     fn next_index(&self) -> u32 {
         let next = INDEXES.try_with(|indexes| {
             let mut indexes = indexes.borrow_mut();
@@ -81,7 +96,7 @@ impl TopicPublishInfo {
             *index = index.wrapping_add(1);
             *index
         });
-        next.unwrap_or_else(|_| random()) & POSITIVE_MASK
+        next.unwrap_or_else(|_| random_u32()) & POSITIVE_MASK
     }
 }
 
@@ -115,7 +130,7 @@ impl Indexes {
         }
         let entry = self.by_snapshot.entry(snapshot.0);
         &mut entry
-            .or_insert_with(|| (random(), Arc::downgrade(snapshot)))
+            .or_insert_with(|| (random_u32(), Arc::downgrade(snapshot)))
             .0
     }
 }
@@ -123,9 +138,17 @@ impl Indexes {
 const PRUNE_FROM: usize = 8;
 
 /// A random number from the keys that std makes for its hash maps; there is nothing to protect.
-fn random() -> u32 {
+pub(crate) fn random_u32() -> u32 {
     let hash = RandomState::new().build_hasher().finish();
     (hash >> 32) as u32
+}
+
+#[cfg(test)]
+impl TopicPublishInfo {
+    /// Sets the place of the calling thread: the next queue is the one after it.
+    pub(crate) fn set_index(&self, index: u32) {
+        INDEXES.with(|indexes| *indexes.borrow_mut().of(&self.snapshot) = index);
+    }
 }
 
 #[cfg(test)]
@@ -135,12 +158,6 @@ mod tests {
 
     use super::*;
     use crate::sync::{Deadline, thread};
-
-    impl TopicPublishInfo {
-        fn set_index(&self, index: u32) {
-            INDEXES.with(|indexes| *indexes.borrow_mut().of(&self.snapshot) = index);
-        }
-    }
 
     fn info(brokers: &[(&str, i32)]) -> TopicPublishInfo {
         let queues: Vec<MessageQueue> = brokers
@@ -216,6 +233,36 @@ mod tests {
         info.set_index(u32::MAX);
         assert_eq!(choose(&info, None), "a0");
         assert!(info.next_index() <= POSITIVE_MASK);
+    }
+
+    /// apache/rocketmq#2783, #3131, #5716, #6897, PR#4350: beyond the largest 32-bit number the index
+    /// was negative, which was an error or led to two of the queues for ever.
+    #[test]
+    fn b01_the_index_wraps_and_stays_in_the_round() {
+        let info = info(&[("a", 2), ("b", 2), ("c", 2)]);
+        info.set_index(2_147_483_644);
+        let picks: Vec<_> = (0..10).map(|_| choose(&info, None)).collect();
+        assert_eq!(
+            picks.join(" "),
+            "c1 a0 a1 a0 a1 b0 b1 c0 c1 a0",
+            "one skip at the wrap"
+        );
+        info.set_index(2_147_483_645);
+        let indexes: Vec<_> = (0..6).map(|_| info.next_index()).collect();
+        assert_eq!(indexes, [2_147_483_646, 2_147_483_647, 0, 1, 2, 3]);
+    }
+
+    #[test]
+    fn a_reset_index_is_random_and_positive() {
+        let info = info(&[("a", 1000)]);
+        let places: HashSet<u32> = (0..50)
+            .map(|_| {
+                info.reset_index();
+                INDEXES.with(|indexes| *indexes.borrow_mut().of(&info.snapshot))
+            })
+            .collect();
+        assert!(places.len() > 40, "{places:?}");
+        assert!(places.iter().all(|place| *place <= POSITIVE_MASK));
     }
 
     #[test]

@@ -2,17 +2,14 @@
 
 use std::time::Duration;
 
-use rocketmq_protocol::mix_all::AUTO_CREATE_TOPIC_KEY_TOPIC;
-use rocketmq_protocol::{Message, MessageQueue, validators};
+use rocketmq_protocol::{MessageQueue, validators};
 
-use super::default_mq_producer_impl::{
-    DEFAULT_RETRY_RESPONSE_CODES, DefaultMQProducerImpl, ProducerConfig,
-};
-use super::send_kernel::SendSettings;
-use super::send_result::SendResult;
-use crate::client::{Client, Handle, MQClientManager, ShutdownReport};
-use crate::client_config::{self, ClientConfig, Namespace, client_config_setters};
+use super::default_mq_producer_builder::DefaultMQProducerBuilder;
+use super::default_mq_producer_impl::DefaultMQProducerImpl;
+use crate::client::{Client, Handle, ShutdownReport};
+use crate::client_config::{self, Namespace};
 use crate::error::Result;
+use crate::latency::{BackOffTable, FaultItem};
 use crate::service::ServiceState;
 use crate::sync::Arc;
 
@@ -54,6 +51,16 @@ impl DefaultMQProducer {
         DefaultMQProducerBuilder::new(producer_group.into())
     }
 
+    pub(super) fn of(inner: DefaultMQProducerImpl) -> Self {
+        Self {
+            handle: Handle::new(inner),
+        }
+    }
+
+    pub(super) fn inner(&self) -> &Arc<DefaultMQProducerImpl> {
+        self.handle.client()
+    }
+
     /// Starts the producer.
     ///
     /// # Blocking
@@ -66,45 +73,6 @@ impl DefaultMQProducer {
     /// first send.
     pub fn start(&self) -> Result<()> {
         self.handle.client().start()
-    }
-
-    /// Sends a message and waits until a broker has stored it. `Ok` means stored; how safely is in
-    /// [`SendResult::send_status`].
-    ///
-    /// Queues are taken in turn. When a broker cannot be reached, does not answer, or answers with a
-    /// code that another one may not answer with, a queue of another broker is tried, up to
-    /// `retry_times_when_send_failed` times. A message whose outcome is in doubt may then be stored
-    /// twice, with the same unique key.
-    ///
-    /// A topic that does not exist is created by the first send to it where brokers allow that
-    /// (`autoCreateTopicEnable`); a misspelt name is then no error.
-    ///
-    /// # Blocking
-    /// At most `send_msg_timeout` (3 s), all attempts together. The first send to a topic also
-    /// fetches its route.
-    ///
-    /// # Errors
-    /// [`ServiceState`](crate::Error::ServiceState) unless the producer is running;
-    /// [`InvalidMessage`](crate::Error::InvalidMessage) before anything is sent;
-    /// [`MQClient`](crate::Error::MQClient) after the last attempt, with what failed underneath as
-    /// its source; see [`Error::may_have_been_stored`](crate::Error::may_have_been_stored).
-    ///
-    /// # Java
-    /// `DefaultMQProducer#send(Message)`. A failure that leaves the outcome in doubt is reported even
-    /// if a later attempt failed without doubt.
-    pub fn send(&self, message: &Message) -> Result<SendResult> {
-        self.send_with_timeout(message, self.handle.client().config.send_msg_timeout)
-    }
-
-    /// [`send`](Self::send) with a time limit of its own.
-    ///
-    /// # Blocking
-    /// At most `timeout`.
-    ///
-    /// # Errors
-    /// As [`send`](Self::send).
-    pub fn send_with_timeout(&self, message: &Message, timeout: Duration) -> Result<SendResult> {
-        self.handle.client().send(message, timeout)
     }
 
     /// Creates a topic with `queue_num` queues on each broker that has the topic `key`, TBW102 for
@@ -195,6 +163,87 @@ impl DefaultMQProducer {
             .min_offset(&self.namespace().wrap_queue(mq))
     }
 
+    /// Switches on or off that slow and failing brokers are avoided, from the next send on; see
+    /// [`send_latency_fault_enable`](DefaultMQProducerBuilder::send_latency_fault_enable).
+    ///
+    /// While it is off nothing new is remembered; what was remembered counts again when it is
+    /// switched on and is not over by then.
+    ///
+    /// # Java
+    /// `DefaultMQProducer#setSendLatencyFaultEnable`. `ClientConfig#setSendLatencyEnable` is read
+    /// once there, when the producer is constructed, and does nothing later.
+    pub fn set_send_latency_fault_enable(&self, enable: bool) {
+        let strategy = self.inner().fault_strategy();
+        strategy.set_send_latency_fault_enable(enable);
+    }
+
+    /// Whether slow and failing brokers are avoided.
+    pub fn is_send_latency_fault_enable(&self) -> bool {
+        self.inner().fault_strategy().is_send_latency_fault_enable()
+    }
+
+    /// Replaces the table by which slow brokers are avoided, from the next send on: after a send of
+    /// at least `latency_max[i]` a broker is left alone for `not_available_duration[i]`. Waits that
+    /// have begun go on.
+    ///
+    /// # Errors
+    /// [`InvalidConfig`](crate::Error::InvalidConfig): the columns are of different length or empty,
+    /// the first does not ascend, or the second exceeds a day.
+    ///
+    /// # Java
+    /// `DefaultMQProducer#setLatencyMax` and `#setNotAvailableDuration`, in one step because each
+    /// needs the other.
+    pub fn set_latency_table(
+        &self,
+        latency_max: &[Duration],
+        not_available_duration: &[Duration],
+    ) -> Result<()> {
+        match BackOffTable::new(latency_max, not_available_duration) {
+            Ok(table) => {
+                self.inner().fault_strategy().set_table(table);
+                Ok(())
+            }
+            Err(problems) => client_config::reject(problems),
+        }
+    }
+
+    /// The table by which slow brokers are avoided: latencies, and how long each lasts.
+    ///
+    /// # Java
+    /// `DefaultMQProducer#getLatencyMax`, `#getNotAvailableDuration`
+    pub fn latency_table(&self) -> (Vec<Duration>, Vec<Duration>) {
+        let table = self.inner().fault_strategy().table();
+        let (latency_max, not_available_duration) = table.columns();
+        (latency_max.to_vec(), not_available_duration.to_vec())
+    }
+
+    /// Switches the detector on or off; see
+    /// [`start_detector_enable`](DefaultMQProducerBuilder::start_detector_enable).
+    ///
+    /// # Errors
+    /// [`MQClient`](crate::Error::MQClient) when its thread cannot be started.
+    ///
+    /// # Java
+    /// `DefaultMQProducer#setStartDetectorEnable`
+    pub fn set_start_detector_enable(&self, enable: bool) -> Result<()> {
+        self.inner().set_start_detector_enable(enable)
+    }
+
+    /// Whether the detector is on.
+    pub fn is_start_detector_enable(&self) -> bool {
+        self.inner().fault_strategy().is_start_detector_enable()
+    }
+
+    /// What is remembered of brokers, the best one first: those that are available, then the
+    /// quicker, then those that are available sooner. Empty unless
+    /// [`send_latency_fault_enable`](DefaultMQProducerBuilder::send_latency_fault_enable) was on.
+    ///
+    /// # Java
+    /// `LatencyFaultToleranceImpl`, the order of `FaultItem#compareTo`; not shown to users there.
+    pub fn fault_items(&self) -> Vec<FaultItem> {
+        self.inner().fault_strategy().fault_items()
+    }
+
     /// Replaces the list of name servers, `host:port` joined by `;`. All clients that share the
     /// instance have it from now on. If the server in use is not in it, its connection is closed and
     /// what is being asked there is asked of another one.
@@ -252,163 +301,5 @@ impl DefaultMQProducer {
     /// The id by which brokers know this client; `None` before the start and after the end.
     pub fn client_id(&self) -> Option<String> {
         self.handle.client().member().client_id()
-    }
-}
-
-/// Sets up a [`DefaultMQProducer`]. Every setting has Java's default.
-#[derive(Debug, Clone)]
-#[must_use = "a builder does nothing until `build`"]
-pub struct DefaultMQProducerBuilder {
-    client_config: ClientConfig,
-    manager: MQClientManager,
-    config: ProducerConfig,
-}
-
-impl DefaultMQProducerBuilder {
-    fn new(producer_group: String) -> Self {
-        Self {
-            client_config: ClientConfig::default(),
-            manager: MQClientManager::global().clone(),
-            config: ProducerConfig {
-                send: SendSettings {
-                    producer_group,
-                    namespace: Namespace::default(),
-                    unit_mode: false,
-                    create_topic_key: AUTO_CREATE_TOPIC_KEY_TOPIC.to_owned(),
-                    default_topic_queue_nums: 4,
-                    compress_msg_body_over_howmuch: 4096,
-                    max_message_size: 4 * 1024 * 1024,
-                },
-                send_msg_timeout: Duration::from_secs(3),
-                send_msg_max_timeout_per_request: None,
-                retry_times_when_send_failed: 2,
-                retry_another_broker_when_not_store_ok: false,
-                retry_response_codes: DEFAULT_RETRY_RESPONSE_CODES.into(),
-            },
-        }
-    }
-
-    client_config_setters!();
-
-    /// The manager whose instances and threads the client uses. Default:
-    /// [`MQClientManager::global`].
-    pub fn client_manager(mut self, manager: &MQClientManager) -> Self {
-        self.manager = manager.clone();
-        self
-    }
-
-    /// The time limit of a send, all attempts together. Default 3 s, at least 1 ms; Java
-    /// `sendMsgTimeout`.
-    pub fn send_msg_timeout(mut self, timeout: Duration) -> Self {
-        self.config.send_msg_timeout = timeout;
-        self
-    }
-
-    /// The time limit of one attempt, as long as another one is possible, so that a silent broker
-    /// does not use up the whole time. Default: none, at least 1 ms; Java
-    /// `sendMsgMaxTimeoutPerRequest`.
-    pub fn send_msg_max_timeout_per_request(mut self, timeout: Duration) -> Self {
-        self.config.send_msg_max_timeout_per_request = Some(timeout);
-        self
-    }
-
-    /// How often a failed send is tried again on another broker. Default 2, so three attempts in
-    /// all; Java `retryTimesWhenSendFailed`.
-    pub fn retry_times_when_send_failed(mut self, times: u32) -> Self {
-        self.config.retry_times_when_send_failed = times;
-        self
-    }
-
-    /// Whether a message that is stored, but not as safely as configured, is sent to another broker
-    /// as well. Default no; Java `retryAnotherBrokerWhenNotStoreOK`.
-    pub fn retry_another_broker_when_not_store_ok(mut self, retry: bool) -> Self {
-        self.config.retry_another_broker_when_not_store_ok = retry;
-        self
-    }
-
-    /// The response codes after which another broker is tried. Default 1, 2, 14, 16, 17, 204, 205
-    /// and 1500; Java `retryResponseCodes`.
-    pub fn retry_response_codes(mut self, codes: impl IntoIterator<Item = i32>) -> Self {
-        self.config.retry_response_codes = codes.into_iter().collect();
-        self
-    }
-
-    /// Bodies of at least so many bytes are compressed. Default 4096; Java
-    /// `compressMsgBodyOverHowmuch`.
-    pub fn compress_msg_body_over_howmuch(mut self, bytes: usize) -> Self {
-        self.config.send.compress_msg_body_over_howmuch = bytes;
-        self
-    }
-
-    /// The largest body, in bytes, before compression. Default 4 MiB, at least 1; Java
-    /// `maxMessageSize`.
-    pub fn max_message_size(mut self, bytes: usize) -> Self {
-        self.config.send.max_message_size = bytes;
-        self
-    }
-
-    /// The most queues per broker that a topic gets when it is created by the first send to it.
-    /// Default 4, at least 1; Java `defaultTopicQueueNums`.
-    pub fn default_topic_queue_nums(mut self, queues: i32) -> Self {
-        self.config.send.default_topic_queue_nums = queues;
-        self
-    }
-
-    /// The topic whose settings a topic takes that is created by the first send to it. Default
-    /// TBW102; Java `createTopicKey`.
-    pub fn create_topic_key(mut self, topic: impl Into<String>) -> Self {
-        self.config.send.create_topic_key = topic.into();
-        self
-    }
-
-    /// Checks all settings and makes the producer, which is then to be started.
-    ///
-    /// # Errors
-    /// [`InvalidConfig`](crate::Error::InvalidConfig) with every setting that is wrong.
-    pub fn build(mut self) -> Result<DefaultMQProducer> {
-        let mut problems = Vec::new();
-        self.client_config.validate(&mut problems);
-        let send = &mut self.config.send;
-        let namespace = self.client_config.namespace.clone();
-        send.producer_group = namespace.wrap(&send.producer_group).into_owned();
-        send.namespace = namespace;
-        send.unit_mode = self.client_config.unit_mode;
-        if let Err(error) = validators::check_group(&send.producer_group) {
-            problems.push(format!("producer group {:?}: {error}", send.producer_group));
-        }
-        if send.producer_group == "DEFAULT_PRODUCER" {
-            problems.push("producer group DEFAULT_PRODUCER is reserved".to_owned());
-        }
-        if let Err(error) = validators::check_topic(&send.create_topic_key) {
-            problems.push(format!(
-                "create_topic_key {:?}: {error}",
-                send.create_topic_key
-            ));
-        }
-        for (name, timeout) in [
-            ("send_msg_timeout", Some(self.config.send_msg_timeout)),
-            (
-                "send_msg_max_timeout_per_request",
-                self.config.send_msg_max_timeout_per_request,
-            ),
-        ] {
-            if let Some(timeout) = timeout.filter(|timeout| *timeout < Duration::from_millis(1)) {
-                problems.push(format!("{name} is {timeout:?}, the least is 1 ms"));
-            }
-        }
-        if send.default_topic_queue_nums < 1 {
-            problems.push(format!(
-                "default_topic_queue_nums is {}, the least is 1",
-                send.default_topic_queue_nums
-            ));
-        }
-        if send.max_message_size == 0 {
-            problems.push("max_message_size is 0, the least is 1".to_owned());
-        }
-        client_config::reject(problems)?;
-        let inner = DefaultMQProducerImpl::new(self.config, self.client_config, self.manager);
-        Ok(DefaultMQProducer {
-            handle: Handle::new(inner),
-        })
     }
 }

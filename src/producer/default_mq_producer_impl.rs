@@ -1,30 +1,44 @@
 //! Behind the producer's handle: the send loop.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
-use rocketmq_protocol::{Message, response_code};
+use rocketmq_protocol::{Message, MessageQueue, response_code};
 
-use super::send_kernel::{Prepared, SendSettings, check_properties, send_kernel};
-use super::send_result::{SendResult, SendStatus};
+use super::async_send::{AsyncSend, Callback, Destination, End, RunOn};
+use super::attempts::{Attempts, Budget, used_up};
+use super::back_pressure::{BackPressure, Flight, InFlight, Permit};
+use super::produce_accumulator::{
+    Added, AggregateKey, AutoBatchConfig, Gathering, Part, ProduceAccumulator, Room,
+    split_send_result,
+};
+use super::send_kernel::{
+    Prepared, SendSettings, check_properties, check_sendable, send_kernel, send_kernel_oneway,
+};
+use super::send_outcome::{RetryPolicy, judge_oneway};
+use super::send_result::SendResult;
 use crate::client::{
-    Client, MQClientInstance, MQClientManager, MQProducerInner, Member, Role, RouteOf,
+    Client, MQClientInstance, MQClientManager, MQProducerInner, Member, QueueAt, Role, RouteOf,
     ShutdownReport, TopicPublishInfo,
 };
-use crate::client_config::ClientConfig;
+use crate::client_config::{ClientConfig, Namespace};
 use crate::error::{Error, Result, client_error_code};
-use crate::service::{ServiceState, SnapshotTable};
-use crate::sync::{Arc, Deadline, Weak, now};
+use crate::latency::{FaultDetector, LatencyConfig, MQFaultStrategy, Resolver, ServiceDetector};
+use crate::service::{JoinOutcome, ServiceHandle, ServiceState, SnapshotTable, ThreadPool};
+use crate::sync::{Arc, Deadline, Mutex, Weak, channel, thread};
 
 /// Settings of a producer; never written after `build`.
 #[derive(Debug, Clone)]
 pub(super) struct ProducerConfig {
     pub(super) send: SendSettings,
     pub(super) send_msg_timeout: Duration,
-    pub(super) send_msg_max_timeout_per_request: Option<Duration>,
     pub(super) retry_times_when_send_failed: u32,
-    pub(super) retry_another_broker_when_not_store_ok: bool,
-    pub(super) retry_response_codes: BTreeSet<i32>,
+    pub(super) retry_times_when_send_async_failed: u32,
+    pub(super) retry_policy: Arc<RetryPolicy>,
+    pub(super) enable_backpressure_for_async_mode: bool,
+    pub(super) back_pressure_for_async_send_num: usize,
+    pub(super) back_pressure_for_async_send_size: usize,
+    pub(super) auto_batch: AutoBatchConfig,
+    pub(super) latency: LatencyConfig,
 }
 
 /// Java `DefaultMQProducer#retryResponseCodes`.
@@ -45,6 +59,16 @@ pub(super) struct DefaultMQProducerImpl {
     member: Member,
     /// Topic → its queues; empty ones are waited for.
     topic_publish_info_table: SnapshotTable<TopicPublishInfo>,
+    fault_strategy: Arc<MQFaultStrategy>,
+    /// There from the first time that the detector is on.
+    detector: Mutex<Option<ServiceHandle<FaultDetector<BrokerProbe>>>>,
+    in_flight: Arc<InFlight>,
+    back_pressure: Option<Arc<BackPressure>>,
+    accumulator: Option<ProduceAccumulator>,
+    /// Goes on with asynchronous sends that have to wait for a route.
+    pub(super) async_sender_executor: ThreadPool,
+    /// Runs the user's callbacks, which may block: nothing else waits for its threads.
+    pub(super) callback_executor: ThreadPool,
 }
 
 impl DefaultMQProducerImpl {
@@ -52,10 +76,26 @@ impl DefaultMQProducerImpl {
         config: ProducerConfig,
         client_config: ClientConfig,
         manager: MQClientManager,
+        fault_strategy: MQFaultStrategy,
     ) -> Self {
+        let threads = client_config.client_callback_executor_threads;
+        let back_pressure = config.enable_backpressure_for_async_mode.then(|| {
+            BackPressure::new(
+                config.back_pressure_for_async_send_num,
+                config.back_pressure_for_async_send_size,
+            )
+        });
         let group = config.send.producer_group.clone();
         Self {
             member: Member::new(Role::Producer, group, client_config, manager),
+            fault_strategy: Arc::new(fault_strategy),
+            detector: Mutex::new(None),
+            in_flight: Arc::new(InFlight::default()),
+            back_pressure,
+            accumulator: (config.auto_batch.auto_batch)
+                .then(|| ProduceAccumulator::new(config.auto_batch.clone())),
+            async_sender_executor: ThreadPool::new("AsyncSenderExecutor", thread::processors()),
+            callback_executor: ThreadPool::new("SendCallbackExecutor", threads),
             config,
             topic_publish_info_table: SnapshotTable::new(),
         }
@@ -67,6 +107,12 @@ impl DefaultMQProducerImpl {
             instance.register_producer(self.member.group(), weak);
         })?;
         instance.heartbeat_soon();
+        if self.fault_strategy.is_start_detector_enable() {
+            // It sends as well without: the detector shortens a wait, no more.
+            if let Err(error) = self.start_detector() {
+                log::warn!("{error}");
+            }
+        }
         Ok(())
     }
 
@@ -74,100 +120,361 @@ impl DefaultMQProducerImpl {
         self.member.running_instance("using")
     }
 
-    /// Java `DefaultMQProducerImpl#sendDefaultImpl`, the synchronous form: picks a queue, sends, and
-    /// on a failure that another broker may not have tries one of another broker.
-    pub(super) fn send(&self, message: &Message, timeout: Duration) -> Result<SendResult> {
-        let deadline = Deadline::after(timeout);
-        let instance = self.instance()?;
-        check_properties(message)?;
-        let prepared = Prepared::new(message, &self.config.send)?;
-        let topic = prepared.topic();
-        let info = self.try_to_find_topic_publish_info(&instance, topic, deadline)?;
-        let started = now();
-        let attempts = self.config.retry_times_when_send_failed.saturating_add(1);
-        let mut brokers_sent: Vec<String> = Vec::new();
-        let mut not_ok: Option<SendResult> = None;
-        let mut last_error: Option<Error> = None;
-        for attempt in 1..=attempts {
-            let last_broker = brokers_sent.last().map(String::as_str);
-            let Some(mq) = info.select_one_message_queue(last_broker) else {
-                break;
-            };
-            if deadline.has_passed() {
-                last_error.get_or_insert_with(|| Error::RemotingTooMuchRequest {
-                    reason: format!(
-                        "sending to topic {topic}: the timeout of {} ms was used up before an \
-                         attempt",
-                        timeout.as_millis()
-                    ),
-                });
-                break;
-            }
-            let mut attempt_deadline = deadline;
-            if let (Some(cap), true) = (
-                self.config.send_msg_max_timeout_per_request,
-                attempt < attempts,
-            ) {
-                attempt_deadline = deadline.min(Deadline::after(cap));
-            }
-            brokers_sent.push(mq.broker_name().to_owned());
-            match send_kernel(&instance, &prepared, &mq, attempt_deadline) {
-                Ok(result) => {
-                    let retry = result.send_status != SendStatus::SendOk
-                        && self.config.retry_another_broker_when_not_store_ok;
-                    if !retry {
-                        return Ok(result);
-                    }
-                    not_ok = Some(result);
-                }
-                Err(error) => {
-                    log::warn!("attempt {attempt} to send to {mq}: {error}");
-                    let again = self.may_try_another_broker(&error);
-                    // What is in doubt must not be hidden by a later, harmless failure.
-                    let in_doubt = last_error.as_ref().is_some_and(Error::may_have_been_stored);
-                    if !in_doubt || error.may_have_been_stored() {
-                        last_error = Some(error);
-                    }
-                    if !again {
-                        break;
-                    }
-                }
-            }
+    pub(super) fn fault_strategy(&self) -> &Arc<MQFaultStrategy> {
+        &self.fault_strategy
+    }
+
+    /// Switches the detector, and starts its thread when it is on for the first time.
+    pub(super) fn set_start_detector_enable(self: &Arc<Self>, enable: bool) -> Result<()> {
+        self.fault_strategy.set_start_detector_enable(enable);
+        if let Some(detector) = &*self.detector.lock() {
+            detector.wakeup();
         }
-        if let Some(result) = not_ok {
-            return Ok(result);
+        if enable && self.member.is_running() {
+            return self.start_detector();
         }
-        let Some(error) = last_error else {
-            return Err(Error::client(
-                client_error_code::NOT_FOUND_TOPIC_EXCEPTION,
-                format!("topic {topic} has no queue that can be written"),
-            ));
-        };
-        if brokers_sent.is_empty() {
-            return Err(error);
-        }
-        Err(Error::MQClient {
-            code: Some(code_of(&error)),
-            reason: format!(
-                "sending to topic {topic} failed after {} attempts and {} ms, brokers tried: {}",
-                brokers_sent.len(),
-                now().saturating_duration_since(started).as_millis(),
-                brokers_sent.join(", ")
-            ),
-            source: Some(error.into()),
+        Ok(())
+    }
+
+    fn start_detector(self: &Arc<Self>) -> Result<()> {
+        let mut place = self.detector.lock();
+        let detector = place.get_or_insert_with(|| {
+            ServiceHandle::new(Arc::new(FaultDetector {
+                strategy: Arc::clone(&self.fault_strategy),
+                ports: BrokerProbe(Arc::downgrade(self)),
+            }))
+        });
+        let started = detector.start();
+        started.map(|_| ()).map_err(|error| Error::MQClient {
+            code: None,
+            reason: format!("the thread that probes brokers cannot be started: {error}"),
+            source: None,
         })
     }
 
-    /// What a failed attempt means for the next one. A broker that answered with an error is left
-    /// only for the codes that another broker may not answer with.
-    fn may_try_another_broker(&self, error: &Error) -> bool {
-        match error {
-            Error::MQBroker { code, .. } => self.config.retry_response_codes.contains(code),
-            _ => true,
-        }
+    /// The attempts of a send that may go to any queue.
+    pub(super) fn attempts(
+        &self,
+        topic: &str,
+        info: Arc<TopicPublishInfo>,
+        budget: Budget,
+    ) -> Attempts {
+        let policy = &self.config.retry_policy;
+        Attempts::new(topic, info, &self.fault_strategy, policy, budget)
     }
 
-    fn try_to_find_topic_publish_info(
+    /// Java `DefaultMQProducerImpl#sendDefaultImpl`, the synchronous form.
+    pub(super) fn send(&self, what: &Outgoing<'_>, timeout: Duration) -> Result<SendResult> {
+        let budget = Budget::new(self.config.retry_times_when_send_failed, timeout);
+        let instance = self.instance()?;
+        let prepared = what.prepare(&self.config.send)?;
+        let topic = prepared.topic();
+        let info = self.try_to_find_topic_publish_info(&instance, topic, budget.deadline)?;
+        self.attempts(topic, info, budget)
+            .run(|attempt| send_kernel(&instance, &prepared, &attempt.mq, attempt.deadline))
+    }
+
+    /// Sends to a given queue: once, and nothing is remembered of its broker (as in Java).
+    pub(super) fn send_to_queue(
+        &self,
+        what: &Outgoing<'_>,
+        mq: &MessageQueue,
+        timeout: Duration,
+    ) -> Result<SendResult> {
+        let deadline = Deadline::after(timeout);
+        let instance = self.instance()?;
+        let prepared = what.prepare(&self.config.send)?;
+        let mq = self.queue_of(what.topic(), mq)?;
+        send_kernel(&instance, &prepared, &mq, deadline)
+    }
+
+    /// Java `DefaultMQProducerImpl#sendSelectImpl`.
+    pub(super) fn send_selected(
+        &self,
+        message: &Message,
+        select: impl FnOnce(&[MessageQueue]) -> Option<MessageQueue>,
+        timeout: Duration,
+    ) -> Result<SendResult> {
+        let deadline = Deadline::after(timeout);
+        let instance = self.instance()?;
+        let prepared = Outgoing::One(message).prepare(&self.config.send)?;
+        let mq = self.selected(&instance, &prepared, message.topic(), select, deadline)?;
+        if deadline.has_passed() {
+            return Err(used_up(prepared.topic(), timeout));
+        }
+        send_kernel(&instance, &prepared, &mq, deadline)
+    }
+
+    fn selected(
+        &self,
+        instance: &MQClientInstance,
+        prepared: &Prepared,
+        topic: &str,
+        select: impl FnOnce(&[MessageQueue]) -> Option<MessageQueue>,
+        deadline: Deadline,
+    ) -> Result<MessageQueue> {
+        let info = self.try_to_find_topic_publish_info(instance, prepared.topic(), deadline)?;
+        let mq = select_of(&info, &self.config.send.namespace, topic, select)?;
+        self.queue_of(topic, &mq)
+    }
+
+    /// Sends without an answer: `Ok` means that it was handed to the network.
+    pub(super) fn send_oneway(&self, message: &Message) -> Result<()> {
+        let timeout = self.config.send_msg_timeout;
+        let deadline = Deadline::after(timeout);
+        let instance = self.instance()?;
+        let prepared = Outgoing::One(message).prepare(&self.config.send)?;
+        let topic = prepared.topic();
+        let info = self.try_to_find_topic_publish_info(&instance, topic, deadline)?;
+        let strategy = &self.fault_strategy;
+        let mq = strategy
+            .select_one_message_queue(&info, None, false)
+            .ok_or_else(|| no_queue(topic))?;
+        let began = strategy.now();
+        let outcome = send_kernel_oneway(&instance, &prepared, &mq, deadline);
+        let took = strategy.now().saturating_duration_since(began);
+        let update = judge_oneway(
+            &outcome,
+            strategy.is_start_detector_enable(),
+            &self.config.retry_policy,
+        );
+        strategy.update_fault_item(mq.broker_name(), took, update);
+        outcome
+    }
+
+    pub(super) fn send_oneway_to_queue(&self, message: &Message, mq: &MessageQueue) -> Result<()> {
+        let deadline = Deadline::after(self.config.send_msg_timeout);
+        let instance = self.instance()?;
+        let prepared = Outgoing::One(message).prepare(&self.config.send)?;
+        let mq = self.queue_of(message.topic(), mq)?;
+        send_kernel_oneway(&instance, &prepared, &mq, deadline)
+    }
+
+    pub(super) fn send_oneway_selected(
+        &self,
+        message: &Message,
+        select: impl FnOnce(&[MessageQueue]) -> Option<MessageQueue>,
+    ) -> Result<()> {
+        let deadline = Deadline::after(self.config.send_msg_timeout);
+        let instance = self.instance()?;
+        let prepared = Outgoing::One(message).prepare(&self.config.send)?;
+        let mq = self.selected(&instance, &prepared, message.topic(), select, deadline)?;
+        send_kernel_oneway(&instance, &prepared, &mq, deadline)
+    }
+
+    /// What an asynchronous send needs before it begins: it is then begun with a callback, and held up
+    /// by nothing. When it fails here nobody was told of anything.
+    pub(super) fn send_async(
+        self: &Arc<Self>,
+        what: &Outgoing<'_>,
+        destination: Destination,
+        timeout: Duration,
+    ) -> Result<(AsyncSend, Held)> {
+        let budget = Budget::new(self.config.retry_times_when_send_async_failed, timeout);
+        let flight = self.in_flight.begin();
+        // After the count: a shutdown from here on waits for this send.
+        let instance = self.instance()?;
+        let prepared = Arc::new(what.prepare(&self.config.send)?);
+        let destination = match destination {
+            Destination::Queue(mq) => Destination::Queue(self.queue_of(what.topic(), &mq)?),
+            other => other,
+        };
+        let permit = self.wait_for_room(what, &budget)?;
+        let send = AsyncSend {
+            producer: Arc::clone(self),
+            instance,
+            prepared,
+            destination,
+            budget,
+        };
+        Ok((send, Held { permit, flight }))
+    }
+
+    fn wait_for_room(&self, what: &Outgoing<'_>, budget: &Budget) -> Result<Option<Permit>> {
+        let Some(pressure) = &self.back_pressure else {
+            return Ok(None);
+        };
+        let room = pressure.acquire(what.body_length(), budget.deadline);
+        room.map(Some).ok_or_else(|| Error::RemotingTooMuchRequest {
+            reason: format!(
+                "sending to topic {}: too many messages or bytes were under way for {} ms",
+                what.topic(),
+                budget.timeout.as_millis()
+            ),
+        })
+    }
+
+    /// Whether a message is to be gathered with others: then there is room for it.
+    fn room_in_batch(&self, message: &Message) -> Option<(&ProduceAccumulator, Room)> {
+        let accumulator = self.accumulator.as_ref()?;
+        // What is wrong with it is said where it is sent by itself.
+        check_sendable(message, &self.config.send).ok()?;
+        Some((accumulator, accumulator.room_for(message)?))
+    }
+
+    /// Sends a message with others and waits for its result; `None` when it has to go by itself.
+    ///
+    /// # Java
+    /// `DefaultMQProducer#sendByAccumulator`
+    pub(super) fn send_by_accumulator(
+        self: &Arc<Self>,
+        message: &Message,
+        mq: Option<&MessageQueue>,
+    ) -> Option<Result<SendResult>> {
+        let (accumulator, room) = self.room_in_batch(message)?;
+        let timeout = self.config.send_msg_timeout;
+        let deadline = Deadline::after(timeout);
+        let flight = self.in_flight.begin();
+        let instance = match self.instance() {
+            Ok(instance) => instance,
+            Err(error) => return Some(Err(error)),
+        };
+        let (tell, told) = channel::bounded(1);
+        let callback = Box::new(move |outcome| {
+            let _ = tell.send(outcome);
+        });
+        let end = End::new(self, callback, RunOn::Finder, None, Some(flight));
+        let part = Part {
+            message: message.clone(),
+            end,
+            room,
+        };
+        let key = AggregateKey::new(message, mq, true);
+        let added = accumulator.add(&key, part, deadline, &instance);
+        self.carry_on(&key, added, &instance);
+        let longest = deadline.remaining().saturating_add(HAND_OVER);
+        let outcome = told.recv_timeout(longest);
+        Some(outcome.unwrap_or_else(|_| {
+            Err(Error::RemotingTimeout {
+                addr: format!("the broker of a batch for topic {}", message.topic()),
+                timeout,
+            })
+        }))
+    }
+
+    /// [`send_by_accumulator`](Self::send_by_accumulator) without waiting for the result. What has to
+    /// go by itself comes back with its callback.
+    pub(super) fn send_async_by_accumulator<C>(
+        self: &Arc<Self>,
+        message: Message,
+        mq: Option<&MessageQueue>,
+        callback: C,
+    ) -> Gathered<C>
+    where
+        C: FnOnce(Result<SendResult>, Message) + Send + 'static,
+    {
+        let Some((accumulator, room)) = self.room_in_batch(&message) else {
+            return Gathered::Alone(message, callback);
+        };
+        let retries = self.config.retry_times_when_send_async_failed;
+        let budget = Budget::new(retries, self.config.send_msg_timeout);
+        let flight = self.in_flight.begin();
+        let allowed = self.instance().and_then(|instance| {
+            let permit = self.wait_for_room(&Outgoing::One(&message), &budget)?;
+            Ok((instance, permit))
+        });
+        let (instance, permit) = match allowed {
+            Ok(allowed) => allowed,
+            Err(error) => return Gathered::Refused(error, message),
+        };
+        let returned = message.clone();
+        let callback = Box::new(move |outcome| callback(outcome, returned));
+        let end = End::new(self, callback, RunOn::Pool, permit, Some(flight));
+        let key = AggregateKey::new(&message, mq, false);
+        let part = Part { message, end, room };
+        let added = accumulator.add(&key, part, budget.deadline, &instance);
+        self.carry_on(&key, added, &instance);
+        Gathered::Yes
+    }
+
+    /// Sends the batches that are ready, and has the one that was begun sent in time.
+    fn carry_on(
+        self: &Arc<Self>,
+        key: &AggregateKey,
+        added: Added,
+        instance: &Arc<MQClientInstance>,
+    ) {
+        for batch in added.ready {
+            self.send_gathered(key, batch);
+        }
+        let (Some(number), Some(accumulator)) = (added.begun, &self.accumulator) else {
+            return;
+        };
+        let key = key.clone();
+        let weak = Arc::downgrade(self);
+        let delay = accumulator.batch_max_delay();
+        instance.timer().schedule_once(delay, move || {
+            let Some(this) = weak.upgrade() else {
+                return;
+            };
+            let producer = Arc::clone(&this);
+            let task = move || {
+                let accumulator = producer.accumulator.as_ref();
+                if let Some(batch) = accumulator.and_then(|a| a.take(&key, number)) {
+                    producer.send_gathered(&key, batch);
+                }
+            };
+            // Not on the timer's thread: hooks of the user run before a request. After the end of
+            // the pool there is no other.
+            if let Err(rejected) = this.async_sender_executor.execute(task) {
+                (rejected.task)();
+            }
+        });
+    }
+
+    fn send_gathered(self: &Arc<Self>, key: &AggregateKey, batch: Gathering) {
+        let mut messages = Vec::with_capacity(batch.parts.len());
+        let mut ends = Vec::with_capacity(batch.parts.len());
+        for part in batch.parts {
+            messages.push(part.message);
+            ends.push((part.end, part.room));
+        }
+        let tell = move |outcome: Result<SendResult>| {
+            let each = split_send_result(outcome, ends.len());
+            for ((end, _room), outcome) in ends.into_iter().zip(each) {
+                end.with(outcome);
+            }
+        };
+        let prepared = match &messages[..] {
+            [one] => Prepared::new(one, &self.config.send),
+            several => Prepared::gathered(several, key.tags.as_deref(), &self.config.send),
+        };
+        let mq = key.mq.as_ref().map(|mq| self.queue_of(&key.topic, mq));
+        let (prepared, mq) = match (prepared, mq.transpose()) {
+            (Ok(prepared), Ok(mq)) => (Arc::new(prepared), mq),
+            (Err(error), _) | (_, Err(error)) => return tell(Err(error)),
+        };
+        let retries = if key.sync {
+            self.config.retry_times_when_send_failed
+        } else {
+            self.config.retry_times_when_send_async_failed
+        };
+        let send = AsyncSend {
+            producer: Arc::clone(self),
+            instance: batch.instance,
+            prepared,
+            destination: mq.map_or(Destination::Any, Destination::Queue),
+            budget: Budget {
+                attempts: retries.saturating_add(1),
+                timeout: self.config.send_msg_timeout,
+                deadline: batch.deadline,
+            },
+        };
+        send.begin(End::new(self, Box::new(tell), RunOn::Finder, None, None));
+    }
+
+    /// A queue as brokers know it, of the topic that a message is for.
+    pub(super) fn queue_of(&self, topic: &str, mq: &MessageQueue) -> Result<MessageQueue> {
+        if mq.topic() != topic {
+            return Err(Error::InvalidMessage {
+                topic: topic.to_owned(),
+                reason: format!("the queue {mq} is of another topic"),
+            });
+        }
+        Ok(self.config.send.namespace.wrap_queue(mq))
+    }
+
+    pub(super) fn try_to_find_topic_publish_info(
         &self,
         instance: &MQClientInstance,
         topic: &str,
@@ -218,27 +525,140 @@ impl DefaultMQProducerImpl {
         })
     }
 
-    fn topic_publish_info(&self, topic: &str) -> Option<Arc<TopicPublishInfo>> {
+    pub(super) fn topic_publish_info(&self, topic: &str) -> Option<Arc<TopicPublishInfo>> {
         self.topic_publish_info_table
             .get(topic)
             .filter(|info| info.ok())
     }
 }
 
-/// The number that Java puts into the exception after all attempts.
-fn code_of(error: &Error) -> i32 {
-    match error {
-        Error::MQBroker { code, .. } => *code,
-        Error::RemotingConnect { .. }
-        | Error::RemotingSendRequest { .. }
-        | Error::RemotingCommand { .. } => client_error_code::CONNECT_BROKER_EXCEPTION,
-        Error::RemotingTimeout { .. } | Error::RemotingTooMuchRequest { .. } => {
-            client_error_code::ACCESS_BROKER_TIMEOUT
+/// Whether a message goes with others.
+pub(super) enum Gathered<C> {
+    /// It does, and its callback will run.
+    Yes,
+    /// It is not sent.
+    Refused(Error, Message),
+    /// It has to go by itself.
+    Alone(Message, C),
+}
+
+/// What an asynchronous send holds until its callback.
+#[derive(Debug)]
+pub(super) struct Held {
+    pub(super) permit: Option<Permit>,
+    pub(super) flight: Flight,
+}
+
+impl Held {
+    /// The end of the send, until which it is held.
+    pub(super) fn until(self, producer: &Arc<DefaultMQProducerImpl>, callback: Callback) -> End {
+        End::new(
+            producer,
+            callback,
+            RunOn::Pool,
+            self.permit,
+            Some(self.flight),
+        )
+    }
+}
+
+/// How long the result of a batch may take from its deadline to the sender that waits for it.
+const HAND_OVER: Duration = Duration::from_secs(5);
+
+/// What is sent in one request.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Outgoing<'a> {
+    One(&'a Message),
+    Batch(&'a [Message]),
+}
+
+impl Outgoing<'_> {
+    fn prepare(&self, settings: &SendSettings) -> Result<Prepared> {
+        match self {
+            Self::One(message) => {
+                check_properties(message)?;
+                Prepared::new(message, settings)
+            }
+            Self::Batch(messages) => {
+                for message in *messages {
+                    check_properties(message)?;
+                }
+                Prepared::batch(messages, settings)
+            }
         }
-        Error::MQClient {
-            code: Some(code), ..
-        } => *code,
-        _ => client_error_code::BROKER_NOT_EXIST_EXCEPTION,
+    }
+
+    fn topic(&self) -> &str {
+        match self {
+            Self::One(message) => message.topic(),
+            Self::Batch(messages) => messages.first().map_or("", Message::topic),
+        }
+    }
+
+    fn body_length(&self) -> usize {
+        match self {
+            Self::One(message) => message.body().len(),
+            Self::Batch(messages) => messages.iter().map(|message| message.body().len()).sum(),
+        }
+    }
+}
+
+/// Has a queue chosen of those that the user knows by their plain names.
+pub(super) fn select_of(
+    info: &TopicPublishInfo,
+    namespace: &Namespace,
+    topic: &str,
+    select: impl FnOnce(&[MessageQueue]) -> Option<MessageQueue>,
+) -> Result<MessageQueue> {
+    let queues: Vec<MessageQueue> = info
+        .queues()
+        .iter()
+        .map(|mq| namespace.unwrap_queue(mq))
+        .collect();
+    select(&queues).ok_or_else(|| Error::MQClient {
+        code: None,
+        reason: format!("the selector has chosen no queue of topic {topic}"),
+        source: None,
+    })
+}
+
+fn no_queue(topic: &str) -> Error {
+    Error::client(
+        client_error_code::NOT_FOUND_TOPIC_EXCEPTION,
+        format!("topic {topic} has no queue that can be written"),
+    )
+}
+
+/// Finds brokers, and asks them for an offset (Java `DefaultMQProducerImpl#initTopicRoute` aside,
+/// its `ServiceDetector`).
+#[derive(Debug)]
+pub(super) struct BrokerProbe(Weak<DefaultMQProducerImpl>);
+
+impl Resolver for BrokerProbe {
+    fn resolve(&self, name: &str) -> Option<String> {
+        let instance = self.0.upgrade()?.instance().ok()?;
+        let addr = instance.brokers().find_broker_address_in_publish(name)?;
+        Some(addr.to_string())
+    }
+}
+
+impl ServiceDetector for BrokerProbe {
+    fn detect(&self, endpoint: &str, timeout: Duration) -> bool {
+        let Some((instance, topic)) = self.0.upgrade().and_then(|producer| {
+            let topics = producer.topic_publish_info_table.names();
+            let known = |topic: &String| producer.topic_publish_info(topic).is_some();
+            let topic = topics.into_iter().find(known)?;
+            Some((producer.instance().ok()?, topic))
+        }) else {
+            return false;
+        };
+        let mq = MessageQueue::new(topic, "", 0);
+        let at = QueueAt {
+            addr: endpoint,
+            mq: &mq,
+        };
+        let answer = instance.api().max_offset(at, Deadline::after(timeout));
+        answer.is_ok()
     }
 }
 
@@ -247,16 +667,37 @@ impl Client for DefaultMQProducerImpl {
         &self.member
     }
 
-    /// Leaves the group, then the instance.
+    /// Sends what is gathered, waits for the asynchronous sends under way, leaves the group, then the
+    /// instance. What is under way still ends by its own deadline, with its callback.
     fn end(&self, before: ServiceState, deadline: Deadline) -> ShutdownReport {
-        let mut threads_joined = true;
+        for (key, batch) in self.accumulator.iter().flat_map(|a| a.take_all()) {
+            if let Some(this) = batch.producer() {
+                this.send_gathered(&key, batch);
+            }
+        }
+        let reserve = (deadline.remaining() / 5).min(Duration::from_secs(1));
+        let drain_until = Deadline::after(deadline.remaining().saturating_sub(reserve));
+        let left = self.in_flight.wait_for_none(drain_until);
+        if left > 0 {
+            let group = self.member.group();
+            log::warn!("{left} asynchronous sends of {group} are under way still");
+        }
+        let detector = self.detector.lock().take();
+        let mut threads_joined = detector.is_none_or(|detector| {
+            matches!(
+                detector.shutdown_until(deadline),
+                JoinOutcome::Joined | JoinOutcome::NotStarted
+            )
+        });
         if let Some(membership) = self.member.take_membership() {
             if before == ServiceState::Running {
                 let instance = membership.instance();
                 instance.unregister_producer(self.member.group(), deadline);
             }
-            threads_joined = membership.leave(deadline);
+            threads_joined &= membership.leave(deadline);
         }
+        threads_joined &= self.async_sender_executor.shutdown(deadline).left == 0;
+        threads_joined &= self.callback_executor.shutdown(deadline).left == 0;
         self.topic_publish_info_table.clear();
         ShutdownReport {
             threads_joined,

@@ -1,20 +1,24 @@
 //! One attempt to send one message to one queue.
 
+use std::collections::BTreeSet;
+
 use bytes::Bytes;
 use rocketmq_protocol::compression::CompressionType;
 use rocketmq_protocol::header::SendMessageRequestHeader;
 use rocketmq_protocol::mix_all::RETRY_GROUP_TOPIC_PREFIX;
 use rocketmq_protocol::{
-    Message, MessageQueue, Properties, encode_properties, property, response_code, sys_flag,
-    validators,
+    Message, MessageQueue, Properties, encode_batch, encode_properties, property, response_code,
+    sys_flag, validators,
 };
 
+use super::attempts::Attempt;
+use super::message_batch::{check_batch, is_wait_store_msg_ok};
 use super::message_client_id_setter::create_uniq_id;
 use super::send_result::SendResult;
-use crate::client::{MQClientInstance, RouteOf};
+use crate::client::{MQClientInstance, RouteOf, SendReply};
 use crate::client_config::Namespace;
 use crate::error::{Error, Result, client_error_code};
-use crate::sync::{Deadline, system_time_millis};
+use crate::sync::{Arc, Deadline, system_time_millis};
 
 /// The longest encoded properties, in bytes: their length field has two.
 const MAX_PROPERTIES_LENGTH: usize = i16::MAX as usize;
@@ -31,6 +35,23 @@ pub(crate) struct SendSettings {
     pub(crate) default_topic_queue_nums: i32,
     pub(crate) compress_msg_body_over_howmuch: usize,
     pub(crate) max_message_size: usize,
+}
+
+impl SendSettings {
+    /// What all headers of this producer have in common.
+    fn header(&self, topic: &str) -> SendMessageRequestHeader {
+        SendMessageRequestHeader {
+            producer_group: self.producer_group.clone(),
+            topic: topic.to_owned(),
+            default_topic: self.create_topic_key.clone(),
+            default_topic_queue_nums: self.default_topic_queue_nums,
+            born_timestamp: system_time_millis(),
+            reconsume_times: Some(0),
+            unit_mode: Some(self.unit_mode),
+            batch: Some(false),
+            ..SendMessageRequestHeader::default()
+        }
+    }
 }
 
 /// A message made ready once for all attempts: they have one unique key and one body.
@@ -76,19 +97,12 @@ impl Prepared {
         }
         let (body, sys_flag) = compress(message.body(), settings.compress_msg_body_over_howmuch);
         let header = SendMessageRequestHeader {
-            producer_group: settings.producer_group.clone(),
-            topic: topic.clone(),
-            default_topic: settings.create_topic_key.clone(),
-            default_topic_queue_nums: settings.default_topic_queue_nums,
             sys_flag,
-            born_timestamp: system_time_millis(),
             flag: message.flag(),
             properties: Some(properties),
             reconsume_times: Some(reconsume_times.unwrap_or(0)),
-            unit_mode: Some(settings.unit_mode),
             max_reconsume_times,
-            batch: Some(false),
-            ..SendMessageRequestHeader::default()
+            ..settings.header(&topic)
         };
         Ok(Self {
             topic,
@@ -99,9 +113,164 @@ impl Prepared {
         })
     }
 
+    /// Checks the messages of a batch and encodes them, each with a unique key of its own. Nothing is
+    /// compressed.
+    ///
+    /// # Java
+    /// `DefaultMQProducer#batch`, `MessageBatch#generateFromList`
+    pub(super) fn batch(messages: &[Message], settings: &SendSettings) -> Result<Self> {
+        Self::batch_with(messages, Properties::new(), settings)
+    }
+
+    /// [`batch`](Self::batch) of messages that were gathered: it has their tag and all their keys,
+    /// for topics that store it as one message.
+    ///
+    /// # Java
+    /// `ProduceAccumulator.MessageAccumulation#batch`
+    pub(super) fn gathered(
+        messages: &[Message],
+        tags: Option<&str>,
+        settings: &SendSettings,
+    ) -> Result<Self> {
+        let keys: BTreeSet<&str> = messages
+            .iter()
+            .filter_map(Message::keys)
+            .flat_map(|keys| keys.split(' '))
+            .collect();
+        let keys = keys.into_iter().collect::<Vec<_>>().join(" ");
+        let mut properties = Properties::new();
+        // Keys that do not fit are left out: each message has its own.
+        if !keys.is_empty() && keys.len() < MAX_PROPERTIES_LENGTH / 2 {
+            properties.insert(property::KEYS.to_owned(), keys);
+        }
+        if let Some(tags) = tags {
+            properties.insert(property::TAGS.to_owned(), tags.to_owned());
+        }
+        Self::batch_with(messages, properties, settings)
+    }
+
+    fn batch_with(
+        messages: &[Message],
+        mut properties: Properties,
+        settings: &SendSettings,
+    ) -> Result<Self> {
+        let first = check_batch(messages)?;
+        let topic = settings.namespace.wrap(first.topic()).into_owned();
+        let mut elements = Vec::with_capacity(messages.len());
+        let mut keys = Vec::with_capacity(messages.len());
+        for message in messages {
+            check_message(message, &topic, settings.max_message_size)?;
+            let mut element = message.clone();
+            let key = match message.property(property::UNIQ_KEY) {
+                Some(key) => key.to_owned(),
+                None => create_uniq_id(),
+            };
+            element.put_property(property::UNIQ_KEY, key.clone());
+            keys.push(key);
+            elements.push(element);
+        }
+        let refused = |reason: String| Error::InvalidMessage {
+            topic: first.topic().to_owned(),
+            reason,
+        };
+        let body = encode_batch(&elements).map_err(|error| refused(error.to_string()))?;
+        let (length, most) = (body.len(), settings.max_message_size);
+        if length > most {
+            return Err(refused(format!(
+                "the batch has {length} bytes, max_message_size is {most}: split it"
+            )));
+        }
+        let wait = is_wait_store_msg_ok(first).to_string();
+        properties.insert(property::WAIT_STORE_MSG_OK.to_owned(), wait);
+        if let Some(namespace) = settings.namespace.name() {
+            properties.insert(property::INSTANCE_ID.to_owned(), namespace.to_owned());
+        }
+        let mut header = settings.header(&topic);
+        header.properties = Some(encode_properties(&properties));
+        header.batch = Some(true);
+        Ok(Self {
+            topic,
+            uniq_key: keys.join(","),
+            header,
+            body,
+            namespace: settings.namespace.clone(),
+        })
+    }
+
     /// The topic as brokers know it.
     pub(crate) fn topic(&self) -> &str {
         &self.topic
+    }
+
+    fn header_to(&self, master: &Master, mq: &MessageQueue) -> SendMessageRequestHeader {
+        SendMessageRequestHeader {
+            queue_id: mq.queue_id(),
+            broker_name: Some(master.broker_name.clone()),
+            ..self.header.clone()
+        }
+    }
+
+    fn result(
+        &self,
+        instance: &MQClientInstance,
+        mq: &MessageQueue,
+        reply: Result<SendReply>,
+    ) -> Result<SendResult> {
+        let reply = reply.inspect_err(|error| {
+            if error.broker_code() == Some(response_code::NOT_LEADER_FOR_QUEUE) {
+                // The queue has moved, and the next attempt should know where.
+                instance.refresh_routes_soon();
+            }
+        })?;
+        let mq = self.namespace.unwrap_queue(mq);
+        Ok(SendResult::new(self.uniq_key.clone(), &mq, reply))
+    }
+}
+
+/// The master that an attempt goes to.
+#[derive(Debug)]
+pub(super) struct Master {
+    /// The real name of the broker, that of a static topic's queue too.
+    broker_name: String,
+    addr: Arc<str>,
+}
+
+impl Master {
+    /// That of a queue, as far as it is known. Does not wait.
+    pub(super) fn known(instance: &MQClientInstance, mq: &MessageQueue) -> Option<Self> {
+        let broker_name = instance.routes().broker_name(mq);
+        let addr = instance
+            .brokers()
+            .find_broker_address_in_publish(&broker_name)?;
+        Some(Self {
+            broker_name: broker_name.into_owned(),
+            addr,
+        })
+    }
+
+    pub(super) fn addr(&self) -> &Arc<str> {
+        &self.addr
+    }
+
+    /// That of a queue; the route of the topic is asked for if it is not known.
+    pub(super) fn find(
+        instance: &MQClientInstance,
+        topic: &str,
+        mq: &MessageQueue,
+        deadline: Deadline,
+    ) -> Result<Self> {
+        if let Some(known) = Self::known(instance, mq) {
+            return Ok(known);
+        }
+        let asked = instance.update_topic_route_info(topic, RouteOf::Topic, deadline);
+        Self::known(instance, mq).ok_or_else(|| Error::MQClient {
+            code: Some(client_error_code::BROKER_NOT_EXIST_EXCEPTION),
+            reason: format!(
+                "broker {} has no master in the route of {topic}",
+                mq.broker_name()
+            ),
+            source: asked.err().map(Box::new),
+        })
     }
 }
 
@@ -112,42 +281,52 @@ pub(crate) fn send_kernel(
     mq: &MessageQueue,
     deadline: Deadline,
 ) -> Result<SendResult> {
-    let find = || {
-        let broker = instance.routes().broker_name(mq);
-        let addr = instance.brokers().find_broker_address_in_publish(&broker)?;
-        Some((broker.into_owned(), addr))
-    };
-    let (broker, addr) = match find() {
-        Some(found) => found,
-        None => {
-            let asked = instance.update_topic_route_info(&message.topic, RouteOf::Topic, deadline);
-            find().ok_or_else(|| Error::MQClient {
-                code: Some(client_error_code::BROKER_NOT_EXIST_EXCEPTION),
-                reason: format!(
-                    "broker {} has no master in the route of {}",
-                    mq.broker_name(),
-                    message.topic
-                ),
-                source: asked.err().map(Box::new),
-            })?
-        }
-    };
-    let header = SendMessageRequestHeader {
-        queue_id: mq.queue_id(),
-        broker_name: Some(broker),
-        ..message.header.clone()
-    };
+    let master = Master::find(instance, &message.topic, mq, deadline)?;
+    let header = message.header_to(&master, mq);
+    let body = message.body.clone();
     let reply = instance
         .api()
-        .send_message(&addr, header, message.body.clone(), deadline)
-        .inspect_err(|error| {
-            if error.broker_code() == Some(response_code::NOT_LEADER_FOR_QUEUE) {
-                // The queue has moved, and the next attempt should know where.
-                instance.refresh_routes_soon();
-            }
-        })?;
-    let mq = message.namespace.unwrap_queue(mq);
-    Ok(SendResult::new(message.uniq_key.clone(), &mq, reply))
+        .send_message(&master.addr, header, body, deadline);
+    message.result(instance, mq, reply)
+}
+
+/// [`send_kernel`] without waiting; `callback` runs once, on a callback thread of the instance.
+pub(super) fn send_kernel_async(
+    instance: &Arc<MQClientInstance>,
+    message: Arc<Prepared>,
+    master: &Master,
+    attempt: &Attempt,
+    callback: impl FnOnce(Result<SendResult>) + Send + 'static,
+) {
+    let mq = attempt.mq.clone();
+    let header = message.header_to(master, &mq);
+    let body = message.body.clone();
+    let of = Arc::clone(instance);
+    let completion = move |reply| callback(message.result(&of, &mq, reply));
+    instance
+        .api()
+        .send_message_async(&master.addr, header, body, attempt.deadline, completion);
+}
+
+/// [`send_kernel`] without an answer.
+pub(super) fn send_kernel_oneway(
+    instance: &MQClientInstance,
+    message: &Prepared,
+    mq: &MessageQueue,
+    deadline: Deadline,
+) -> Result<()> {
+    let master = Master::find(instance, &message.topic, mq, deadline)?;
+    let header = message.header_to(&master, mq);
+    instance
+        .api()
+        .send_message_oneway(&master.addr, header, message.body.clone())
+}
+
+/// Whether a message can be sent at all.
+pub(super) fn check_sendable(message: &Message, settings: &SendSettings) -> Result<()> {
+    let topic = settings.namespace.wrap(message.topic());
+    check_message(message, &topic, settings.max_message_size)?;
+    check_properties(message)
 }
 
 /// Java `Validators#checkMessage`, of a message whose topic is called `topic` on the brokers.

@@ -476,10 +476,16 @@ impl Inner {
     }
 
     fn submit_async(self: &Arc<Self>, addr: &str, mut call: AsyncCall) {
+        let may_wait = self.hooks.has_user() && !call.deadline.has_passed();
         let (frame, connection) = match self.prepare(addr, &mut call.request) {
             Ok(prepared) => prepared,
             Err(error) => return (call.finish)(call.request, Err(error)),
         };
+        if may_wait && call.deadline.has_passed() {
+            let reason = format!("the time was used up before the request to {addr} was sent");
+            let error = Error::RemotingTooMuchRequest { reason };
+            return (call.finish)(call.request, Err(error));
+        }
         let this = Arc::clone(self);
         let over = Arc::clone(&connection);
         let started = now();

@@ -2,6 +2,7 @@ import com.alibaba.fastjson2.JSON;
 import com.alibaba.fastjson2.JSONWriter;
 import java.io.IOException;
 import java.io.PrintWriter;
+import java.lang.reflect.Field;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.nio.ByteBuffer;
@@ -24,6 +25,7 @@ import java.util.TreeMap;
 import java.util.TreeSet;
 import java.util.concurrent.Callable;
 import org.apache.rocketmq.acl.common.AclUtils;
+import org.apache.rocketmq.client.ClientConfig;
 import org.apache.rocketmq.client.Validators;
 import org.apache.rocketmq.client.consumer.AllocateMessageQueueStrategy;
 import org.apache.rocketmq.client.consumer.rebalance.AllocateMachineRoomNearby;
@@ -33,6 +35,7 @@ import org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueByMachi
 import org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueConsistentHash;
 import org.apache.rocketmq.client.impl.factory.MQClientInstance;
 import org.apache.rocketmq.client.impl.producer.TopicPublishInfo;
+import org.apache.rocketmq.client.latency.MQFaultStrategy;
 import org.apache.rocketmq.common.compression.CompressionType;
 import org.apache.rocketmq.common.compression.CompressorFactory;
 import org.apache.rocketmq.common.message.Message;
@@ -88,6 +91,7 @@ public class Vectors {
         vectors.nameRules();
         vectors.routes();
         vectors.popReceipts();
+        vectors.selections();
     }
 
     private void allocations() throws Exception {
@@ -471,6 +475,98 @@ public class Vectors {
                 "queueOffset", ExtraInfoUtil.getQueueOffset(parts));
         }
         write("pop_extra_info");
+    }
+
+    /**
+     * Picks of a producer's queue selection. Time passes by moving the time at which brokers are free again; a random
+     * place is read back from the index, whose random numbers are this program's.
+     */
+    private void selections() throws Exception {
+        for (int i = 0; i < 100; i++) {
+            TopicPublishInfo info = new TopicPublishInfo();
+            List<String> shape = new ArrayList<>();
+            for (int number = 0, brokers = 1 + below(4); number < brokers; number++) {
+                String broker = String.valueOf((char) ('a' + number));
+                int count = 1 + below(6);
+                shape.add(broker + count);
+                for (int id = 0; id < count; id++) {
+                    info.getMessageQueueList().add(new MessageQueue("t", broker, id));
+                }
+            }
+            MQFaultStrategy strategy = new MQFaultStrategy(new ClientConfig(), name -> name, (endpoint, timeout) -> true);
+            Object index = info.getSendWhichQueue();
+            set(index, "random", random);
+            int start = below(3) == 0 ? Integer.MAX_VALUE - below(40) : random.nextInt();
+            place(index).set(start);
+            boolean latency = i % 3 != 0;
+            strategy.setSendLatencyFaultEnable(latency);
+            List<Object> steps = new ArrayList<>();
+            for (int picks = 0; picks < 100; ) {
+                String broker = String.valueOf((char) ('a' + below(shape.size())));
+                int kind = below(10);
+                if (kind < 3) {
+                    long[] latencies = {20, 549, 550, 1800, 3000, 5000, 15_000};
+                    long took = latencies[below(latencies.length)];
+                    boolean isolation = below(3) == 0;
+                    boolean reachable = below(3) != 0;
+                    strategy.updateFaultItem(broker, took, isolation, reachable);
+                    steps.add(object("update", broker, "took", took, "isolation", isolation, "reachable", reachable));
+                } else if (kind == 3) {
+                    long passed = 1000L * (1 + below(8));
+                    pass(strategy, passed);
+                    steps.add(object("pass", passed));
+                } else if (kind == 4 && below(4) == 0) {
+                    latency = !latency;
+                    strategy.setSendLatencyFaultEnable(latency);
+                    steps.add(object("latency", latency));
+                } else {
+                    picks += picks(info, strategy, below(2) == 0 ? null : broker, steps);
+                }
+            }
+            line("brokers", shape, "start", start, "latency", i % 3 != 0, "steps", steps);
+        }
+        write("selection");
+    }
+
+    private int picks(TopicPublishInfo info, MQFaultStrategy strategy, String last, List<Object> steps)
+        throws Exception {
+        boolean reset = last != null && below(3) == 0;
+        int count = 1 + below(12);
+        StringBuilder picks = new StringBuilder();
+        Integer place = null;
+        if (reset && strategy.isSendLatencyFaultEnable()) {
+            info.resetIndex();
+            place = place(info.getSendWhichQueue()).get();
+        }
+        for (int pick = 0; pick < count; pick++) {
+            MessageQueue queue = strategy.selectOneMessageQueue(info, last, false);
+            picks.append(Character.forDigit(info.getMessageQueueList().indexOf(queue), 36));
+        }
+        steps.add(object("last", last, "place", place, "picks", picks.toString()));
+        return count;
+    }
+
+    private static void pass(MQFaultStrategy strategy, long millis) throws Exception {
+        Object tolerance = field(strategy, "latencyFaultTolerance").get(strategy);
+        for (Object item : ((Map<?, ?>) field(tolerance, "faultItemTable").get(tolerance)).values()) {
+            Field start = field(item, "startTimestamp");
+            start.setLong(item, start.getLong(item) - millis);
+        }
+    }
+
+    @SuppressWarnings("unchecked")
+    private static ThreadLocal<Integer> place(Object index) throws Exception {
+        return (ThreadLocal<Integer>) field(index, "threadLocalIndex").get(index);
+    }
+
+    private static void set(Object object, String name, Object value) throws Exception {
+        field(object, name).set(object, value);
+    }
+
+    private static Field field(Object object, String name) throws Exception {
+        Field field = object.getClass().getDeclaredField(name);
+        field.setAccessible(true);
+        return field;
     }
 
     private void line(Object... pairs) {

@@ -60,12 +60,14 @@ pub(crate) fn holds_within(limit: Duration, mut condition: impl FnMut() -> bool)
 
 /// The names of this process's threads that are the library's, as the system cuts them short.
 pub(crate) fn library_threads() -> Vec<String> {
-    const NAMES: [&str; 13] = [
+    const NAMES: [&str; 16] = [
+        "AsyncSenderExec",
         "ClientCallbackE",
         "ClientReaper",
         "ClientTimer",
         "ConsumeMessageT",
         "HeartbeatServic",
+        "LatencyFaultTol",
         "MessageQueueLis",
         "MioClientSelect",
         "NameServerAddre",
@@ -73,6 +75,7 @@ pub(crate) fn library_threads() -> Vec<String> {
         "PullMessageServ",
         "RPCHookExecutor",
         "RebalanceServic",
+        "SendCallbackExe",
         "TopicRouteServi",
     ];
     let tasks = fs::read_dir("/proc/self/task").expect("the system lists threads");

@@ -20,7 +20,8 @@ pub(crate) struct SendReply {
 }
 
 impl MQClientApi {
-    /// Sends a message with the short header names, as Java does by default.
+    /// Sends a message with the short header names, as Java does by default; a batch under its own
+    /// code.
     pub(crate) fn send_message(
         &self,
         addr: &str,
@@ -28,27 +29,39 @@ impl MQClientApi {
         body: Bytes,
         deadline: Deadline,
     ) -> Result<SendReply> {
-        let header = SendMessageRequestHeaderV2(header);
-        let request =
-            RemotingCommand::request(request_code::SEND_MESSAGE_V2, &header).with_body(body);
         let addr = &*self.vip(addr);
+        let request = send_request(header, body);
         let reply = self.remoting.invoke_sync(addr, request, deadline)?;
-        match reply.code {
-            response_code::SUCCESS
-            | response_code::FLUSH_DISK_TIMEOUT
-            | response_code::FLUSH_SLAVE_TIMEOUT
-            | response_code::SLAVE_NOT_AVAILABLE => Ok(SendReply {
-                code: reply.code,
-                header: header_of(addr, &reply)?,
-                region_id: reply
-                    .ext_fields
-                    .get("MSG_REGION")
-                    .filter(|region| !region.is_empty())
-                    .map(str::to_owned),
-                trace_on: reply.ext_fields.get("TRACE_ON") != Some("false"),
-            }),
-            _ => Err(refusal(addr, reply)),
-        }
+        send_reply(addr, reply)
+    }
+
+    /// [`send_message`](Self::send_message) without waiting; `callback` runs once.
+    pub(crate) fn send_message_async(
+        &self,
+        addr: &str,
+        header: SendMessageRequestHeader,
+        body: Bytes,
+        deadline: Deadline,
+        callback: impl FnOnce(Result<SendReply>) + Send + 'static,
+    ) {
+        let addr = self.vip(addr);
+        let from = addr.clone().into_owned();
+        let request = send_request(header, body);
+        self.remoting
+            .invoke_async(&addr, request, deadline, move |outcome| {
+                callback(outcome.and_then(|reply| send_reply(&from, reply)));
+            });
+    }
+
+    /// [`send_message`](Self::send_message) without an answer.
+    pub(crate) fn send_message_oneway(
+        &self,
+        addr: &str,
+        header: SendMessageRequestHeader,
+        body: Bytes,
+    ) -> Result<()> {
+        let request = send_request(header, body);
+        self.remoting.invoke_oneway(&self.vip(addr), request)
     }
 
     /// Gives a message back to its broker for a later try, and waits until the broker has it.
@@ -79,5 +92,33 @@ impl MQClientApi {
             .invoke_async(&addr, request, deadline, move |outcome| {
                 callback(outcome.and_then(|reply| expect_success(&from, reply).map(|_| ())));
             });
+    }
+}
+
+fn send_request(header: SendMessageRequestHeader, body: Bytes) -> RemotingCommand {
+    let code = if header.batch == Some(true) {
+        request_code::SEND_BATCH_MESSAGE
+    } else {
+        request_code::SEND_MESSAGE_V2
+    };
+    RemotingCommand::request(code, &SendMessageRequestHeaderV2(header)).with_body(body)
+}
+
+fn send_reply(addr: &str, reply: RemotingCommand) -> Result<SendReply> {
+    match reply.code {
+        response_code::SUCCESS
+        | response_code::FLUSH_DISK_TIMEOUT
+        | response_code::FLUSH_SLAVE_TIMEOUT
+        | response_code::SLAVE_NOT_AVAILABLE => Ok(SendReply {
+            code: reply.code,
+            header: header_of(addr, &reply)?,
+            region_id: reply
+                .ext_fields
+                .get("MSG_REGION")
+                .filter(|region| !region.is_empty())
+                .map(str::to_owned),
+            trace_on: reply.ext_fields.get("TRACE_ON") != Some("false"),
+        }),
+        _ => Err(refusal(addr, reply)),
     }
 }

@@ -1,0 +1,326 @@
+use std::time::Duration;
+
+use rocketmq_protocol::mix_all::AUTO_CREATE_TOPIC_KEY_TOPIC;
+use rocketmq_protocol::validators;
+
+use super::default_mq_producer::DefaultMQProducer;
+use super::default_mq_producer_impl::{
+    DEFAULT_RETRY_RESPONSE_CODES, DefaultMQProducerImpl, ProducerConfig,
+};
+use super::produce_accumulator::AutoBatchConfig;
+use super::send_kernel::SendSettings;
+use super::send_outcome::RetryPolicy;
+use crate::client::MQClientManager;
+use crate::client_config::{self, ClientConfig, Namespace, client_config_setters};
+use crate::error::{Error, Result};
+use crate::latency::{LatencyConfig, MQFaultStrategy};
+use crate::sync::{Arc, Clock};
+
+/// Sets up a [`DefaultMQProducer`]. Every setting has Java's default.
+#[derive(Debug, Clone)]
+#[must_use = "a builder does nothing until `build`"]
+pub struct DefaultMQProducerBuilder {
+    client_config: ClientConfig,
+    manager: MQClientManager,
+    config: ProducerConfig,
+}
+
+impl DefaultMQProducerBuilder {
+    pub(super) fn new(producer_group: String) -> Self {
+        Self {
+            client_config: ClientConfig::default(),
+            manager: MQClientManager::global().clone(),
+            config: ProducerConfig {
+                send: SendSettings {
+                    producer_group,
+                    namespace: Namespace::default(),
+                    unit_mode: false,
+                    create_topic_key: AUTO_CREATE_TOPIC_KEY_TOPIC.to_owned(),
+                    default_topic_queue_nums: 4,
+                    compress_msg_body_over_howmuch: 4096,
+                    max_message_size: 4 * 1024 * 1024,
+                },
+                send_msg_timeout: Duration::from_secs(3),
+                retry_times_when_send_failed: 2,
+                retry_times_when_send_async_failed: 2,
+                retry_policy: Arc::new(RetryPolicy {
+                    send_msg_max_timeout_per_request: None,
+                    retry_another_broker_when_not_store_ok: false,
+                    retry_response_codes: DEFAULT_RETRY_RESPONSE_CODES.into(),
+                }),
+                enable_backpressure_for_async_mode: false,
+                back_pressure_for_async_send_num: 1024,
+                back_pressure_for_async_send_size: 100 * 1024 * 1024,
+                auto_batch: AutoBatchConfig::default(),
+                latency: LatencyConfig::default(),
+            },
+        }
+    }
+
+    client_config_setters!();
+
+    fn retry_policy(&mut self) -> &mut RetryPolicy {
+        Arc::make_mut(&mut self.config.retry_policy)
+    }
+
+    /// The manager whose instances and threads the client uses. Default:
+    /// [`MQClientManager::global`].
+    pub fn client_manager(mut self, manager: &MQClientManager) -> Self {
+        self.manager = manager.clone();
+        self
+    }
+
+    /// The time limit of a send, all attempts together. Default 3 s; Java `sendMsgTimeout`.
+    pub fn send_msg_timeout(mut self, timeout: Duration) -> Self {
+        self.config.send_msg_timeout = timeout;
+        self
+    }
+
+    /// The time limit of one attempt, as long as another one is possible, so that a silent broker
+    /// does not use up the whole time. Default: none; Java `sendMsgMaxTimeoutPerRequest`.
+    pub fn send_msg_max_timeout_per_request(mut self, timeout: Duration) -> Self {
+        self.retry_policy().send_msg_max_timeout_per_request = Some(timeout);
+        self
+    }
+
+    /// How often a failed synchronous send is tried again on another broker. Default 2, so three attempts in
+    /// all; Java `retryTimesWhenSendFailed`.
+    pub fn retry_times_when_send_failed(mut self, times: u32) -> Self {
+        self.config.retry_times_when_send_failed = times;
+        self
+    }
+
+    /// How often a failed asynchronous send is tried again on another broker, while there is time.
+    /// Default 2, so three attempts in all; Java `retryTimesWhenSendAsyncFailed`.
+    ///
+    /// Here a broker's error is followed by another attempt as in a synchronous send; in Java it is
+    /// not.
+    pub fn retry_times_when_send_async_failed(mut self, times: u32) -> Self {
+        self.config.retry_times_when_send_async_failed = times;
+        self
+    }
+
+    /// Whether an asynchronous send waits for room when too many messages or bytes are under way,
+    /// until its own timeout. Default no; Java `enableBackpressureForAsyncMode`.
+    pub fn enable_backpressure_for_async_mode(mut self, enable: bool) -> Self {
+        self.config.enable_backpressure_for_async_mode = enable;
+        self
+    }
+
+    /// The most asynchronous sends under way, if they wait for room. Default 1024, at least 10; Java
+    /// `backPressureForAsyncSendNum`.
+    pub fn back_pressure_for_async_send_num(mut self, count: usize) -> Self {
+        self.config.back_pressure_for_async_send_num = count;
+        self
+    }
+
+    /// The most bytes of bodies under way in asynchronous sends, if they wait for room; a larger
+    /// message goes alone. Default 100 MiB, at least 1 MiB; Java `backPressureForAsyncSendSize`.
+    pub fn back_pressure_for_async_send_size(mut self, bytes: usize) -> Self {
+        self.config.back_pressure_for_async_send_size = bytes;
+        self
+    }
+
+    /// Whether messages that are sent at about the same time, to one topic with one tag, are gathered
+    /// into batches, by [`send`](DefaultMQProducer::send),
+    /// [`send_to_queue`](DefaultMQProducer::send_to_queue),
+    /// [`send_async`](DefaultMQProducer::send_async) and
+    /// [`send_async_to_queue`](DefaultMQProducer::send_async_to_queue). Default no; Java `autoBatch`.
+    ///
+    /// Each of them then takes up to [`batch_max_delay`](Self::batch_max_delay) longer, and each
+    /// message has a result of its own. A delayed message, one of a retry topic and one that is
+    /// larger than a batch goes by itself; the forms with a timeout, a selector or several messages
+    /// gather nothing. Gathered messages are not compressed, and tried again together.
+    pub fn auto_batch(mut self, enable: bool) -> Self {
+        self.config.auto_batch.auto_batch = enable;
+        self
+    }
+
+    /// How long a batch waits for further messages after its first one. Default 10 ms, 1 ms to 30 s;
+    /// Java `batchMaxDelayMs`.
+    pub fn batch_max_delay(mut self, delay: Duration) -> Self {
+        self.config.auto_batch.batch_max_delay = delay;
+        self
+    }
+
+    /// The largest batch that is gathered, encoded. Default 32 KiB, 1 byte to 2 MiB; Java
+    /// `batchMaxBytes`, which counts bodies and is exceeded by the last one.
+    pub fn batch_max_bytes(mut self, bytes: usize) -> Self {
+        self.config.auto_batch.batch_max_bytes = bytes;
+        self
+    }
+
+    /// How many bytes may be gathered and under way in batches before messages go by themselves.
+    /// Default 32 MiB, at least 1 byte; Java `totalBatchMaxBytes`.
+    pub fn total_batch_max_bytes(mut self, bytes: usize) -> Self {
+        self.config.auto_batch.total_batch_max_bytes = bytes;
+        self
+    }
+
+    /// Whether brokers are avoided for a while after a slow or a failed send. Default no; Java
+    /// `sendLatencyFaultEnable`. It can be switched at any time:
+    /// [`set_send_latency_fault_enable`](DefaultMQProducer::set_send_latency_fault_enable).
+    ///
+    /// A failed send counts as one of 10 s. With it on or off, a send that is tried again goes to a
+    /// broker that was not tried for it yet, while there is one.
+    pub fn send_latency_fault_enable(mut self, enable: bool) -> Self {
+        self.config.latency.send_latency_fault_enable = enable;
+        self
+    }
+
+    /// From which latencies on a broker is avoided, ascending; the other column of the table is
+    /// [`not_available_duration`](Self::not_available_duration), of the same length. Default 50, 100,
+    /// 550, 1800, 3000, 5000 and 15000 ms; Java `latencyMax`.
+    pub fn latency_max(mut self, latencies: impl Into<Vec<Duration>>) -> Self {
+        self.config.latency.latency_max = latencies.into();
+        self
+    }
+
+    /// For how long a broker is avoided after each of the latencies, at most a day. Default 0, 0,
+    /// 2000, 5000, 6000, 10000 and 30000 ms; Java `notAvailableDuration`.
+    pub fn not_available_duration(mut self, durations: impl Into<Vec<Duration>>) -> Self {
+        self.config.latency.not_available_duration = durations.into();
+        self
+    }
+
+    /// Whether brokers of which something is remembered are probed every 3 s, by a thread of its
+    /// own. A broker that a send did not reach is then avoided until a probe reaches it, unless no
+    /// other is left; without the detector it counts as reachable. Default no; Java
+    /// `startDetectorEnable`. It can be switched at any time:
+    /// [`set_start_detector_enable`](DefaultMQProducer::set_start_detector_enable).
+    pub fn start_detector_enable(mut self, enable: bool) -> Self {
+        self.config.latency.start_detector_enable = enable;
+        self
+    }
+
+    /// The least time between two probes of a broker. Default 2 s, 1 ms to 1 h; Java
+    /// `detectInterval`.
+    pub fn detect_interval(mut self, interval: Duration) -> Self {
+        self.config.latency.detect_interval = interval;
+        self
+    }
+
+    /// How long a probe waits for the answer. Default 200 ms, 1 ms to 1 h; Java `detectTimeout`.
+    pub fn detect_timeout(mut self, timeout: Duration) -> Self {
+        self.config.latency.detect_timeout = timeout;
+        self
+    }
+
+    /// Whether a message that is stored, but not as safely as configured, is sent to another broker
+    /// as well. Default no; Java `retryAnotherBrokerWhenNotStoreOK`.
+    pub fn retry_another_broker_when_not_store_ok(mut self, retry: bool) -> Self {
+        self.retry_policy().retry_another_broker_when_not_store_ok = retry;
+        self
+    }
+
+    /// The response codes after which another broker is tried. Default 1, 2, 14, 16, 17, 204, 205
+    /// and 1500; Java `retryResponseCodes`.
+    pub fn retry_response_codes(mut self, codes: impl IntoIterator<Item = i32>) -> Self {
+        self.retry_policy().retry_response_codes = codes.into_iter().collect();
+        self
+    }
+
+    /// Bodies of at least so many bytes are compressed. Default 4096; Java
+    /// `compressMsgBodyOverHowmuch`.
+    pub fn compress_msg_body_over_howmuch(mut self, bytes: usize) -> Self {
+        self.config.send.compress_msg_body_over_howmuch = bytes;
+        self
+    }
+
+    /// The largest body, in bytes, before compression. Default 4 MiB; Java `maxMessageSize`.
+    pub fn max_message_size(mut self, bytes: usize) -> Self {
+        self.config.send.max_message_size = bytes;
+        self
+    }
+
+    /// The most queues per broker that a topic gets when it is created by the first send to it.
+    /// Default 4; Java `defaultTopicQueueNums`.
+    pub fn default_topic_queue_nums(mut self, queues: i32) -> Self {
+        self.config.send.default_topic_queue_nums = queues;
+        self
+    }
+
+    /// The topic whose settings a topic takes that is created by the first send to it. Default
+    /// TBW102; Java `createTopicKey`.
+    pub fn create_topic_key(mut self, topic: impl Into<String>) -> Self {
+        self.config.send.create_topic_key = topic.into();
+        self
+    }
+
+    /// Checks all settings and makes the producer, which is then to be started.
+    ///
+    /// # Errors
+    /// [`InvalidConfig`](crate::Error::InvalidConfig) with every setting that is wrong.
+    pub fn build(mut self) -> Result<DefaultMQProducer> {
+        let mut problems = Vec::new();
+        self.client_config.validate(&mut problems);
+        let send = &mut self.config.send;
+        let namespace = self.client_config.namespace.clone();
+        send.producer_group = namespace.wrap(&send.producer_group).into_owned();
+        send.namespace = namespace;
+        send.unit_mode = self.client_config.unit_mode;
+        if let Err(error) = validators::check_group(&send.producer_group) {
+            problems.push(format!("producer group {:?}: {error}", send.producer_group));
+        }
+        if send.producer_group == "DEFAULT_PRODUCER" {
+            problems.push("producer group DEFAULT_PRODUCER is reserved".to_owned());
+        }
+        if let Err(error) = validators::check_topic(&send.create_topic_key) {
+            problems.push(format!(
+                "create_topic_key {:?}: {error}",
+                send.create_topic_key
+            ));
+        }
+        for (name, timeout) in [
+            ("send_msg_timeout", Some(self.config.send_msg_timeout)),
+            (
+                "send_msg_max_timeout_per_request",
+                self.config.retry_policy.send_msg_max_timeout_per_request,
+            ),
+        ] {
+            if let Some(timeout) = timeout.filter(|timeout| *timeout < Duration::from_millis(1)) {
+                problems.push(format!("{name} is {timeout:?}, the least is 1 ms"));
+            }
+        }
+        if send.default_topic_queue_nums < 1 {
+            problems.push(format!(
+                "default_topic_queue_nums is {}, the least is 1",
+                send.default_topic_queue_nums
+            ));
+        }
+        if send.max_message_size == 0 {
+            problems.push("max_message_size is 0, the least is 1".to_owned());
+        }
+        let least = [
+            (
+                "back_pressure_for_async_send_num",
+                self.config.back_pressure_for_async_send_num,
+                10,
+            ),
+            (
+                "back_pressure_for_async_send_size",
+                self.config.back_pressure_for_async_send_size,
+                1024 * 1024,
+            ),
+        ];
+        for (name, value, least) in least {
+            if value < least {
+                problems.push(format!("{name} is {value}, the least is {least}"));
+            }
+        }
+        let auto_batch = &self.config.auto_batch;
+        problems.extend(auto_batch.problems(self.config.send.max_message_size));
+        let strategy = MQFaultStrategy::new(&self.config.latency, Clock::Real);
+        if let Err(wrong) = &strategy {
+            problems.extend_from_slice(wrong);
+        }
+        client_config::reject(problems)?;
+        let strategy = strategy.map_err(|problems| Error::InvalidConfig { problems })?;
+        Ok(DefaultMQProducer::of(DefaultMQProducerImpl::new(
+            self.config,
+            self.client_config,
+            self.manager,
+            strategy,
+        )))
+    }
+}
