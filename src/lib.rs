@@ -57,7 +57,7 @@ pub mod service;
 mod sync;
 
 #[cfg(not(loom))]
-pub use client::{MQClientManager, ShutdownReport};
+pub use client::{MQClientManager, QueryResult, ShutdownReport};
 #[cfg(not(loom))]
 pub use consumer::{
     ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus, DefaultMQPushConsumer,
@@ -65,7 +65,11 @@ pub use consumer::{
 };
 pub use error::{Error, Result, client_error_code};
 #[cfg(not(loom))]
-pub use producer::{DefaultMQProducer, DefaultMQProducerBuilder, SendResult, SendStatus};
+pub use producer::{
+    DefaultMQProducer, DefaultMQProducerBuilder, LocalTransactionState, SendResult, SendStatus,
+    TransactionListener, TransactionMQProducer, TransactionMQProducerBuilder,
+    TransactionSendResult, create_reply_message,
+};
 #[cfg(not(loom))]
 pub use remoting::AclClientRPCHook;
 #[cfg(not(loom))]

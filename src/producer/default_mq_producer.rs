@@ -54,6 +54,10 @@ impl DefaultMQProducer {
         DefaultMQProducerBuilder::new(producer_group.into())
     }
 
+    pub(super) fn inner(&self) -> &Arc<DefaultMQProducerImpl> {
+        self.handle.client()
+    }
+
     /// Starts the producer.
     ///
     /// # Blocking

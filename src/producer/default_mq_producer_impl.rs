@@ -7,14 +7,15 @@ use rocketmq_protocol::{Message, response_code};
 
 use super::send_kernel::{Prepared, SendSettings, check_properties, send_kernel};
 use super::send_result::{SendResult, SendStatus};
+use super::transaction_checks::TransactionChecks;
 use crate::client::{
     Client, MQClientInstance, MQClientManager, MQProducerInner, Member, Role, RouteOf,
-    ShutdownReport, TopicPublishInfo,
+    ShutdownReport, TopicPublishInfo, TransactionCheck,
 };
 use crate::client_config::ClientConfig;
 use crate::error::{Error, Result, client_error_code};
 use crate::service::{ServiceState, SnapshotTable};
-use crate::sync::{Arc, Deadline, Weak, now};
+use crate::sync::{Arc, Deadline, OnceCell, Weak, now};
 
 /// Settings of a producer; never written after `build`.
 #[derive(Debug, Clone)]
@@ -45,6 +46,8 @@ pub(super) struct DefaultMQProducerImpl {
     member: Member,
     /// Topic → its queues; empty ones are waited for.
     topic_publish_info_table: SnapshotTable<TopicPublishInfo>,
+    /// There in a producer of transactions.
+    pub(super) transaction_checks: OnceCell<TransactionChecks>,
 }
 
 impl DefaultMQProducerImpl {
@@ -58,6 +61,7 @@ impl DefaultMQProducerImpl {
             member: Member::new(Role::Producer, group, client_config, manager),
             config,
             topic_publish_info_table: SnapshotTable::new(),
+            transaction_checks: OnceCell::new(),
         }
     }
 
@@ -72,6 +76,14 @@ impl DefaultMQProducerImpl {
 
     pub(super) fn instance(&self) -> Result<Arc<MQClientInstance>> {
         self.member.running_instance("using")
+    }
+
+    /// The instance as long as there is one.
+    pub(super) fn running_or_ending_instance(
+        &self,
+        operation: &str,
+    ) -> Result<Arc<MQClientInstance>> {
+        self.member.running_or_ending_instance(operation)
     }
 
     /// Java `DefaultMQProducerImpl#sendDefaultImpl`, the synchronous form: picks a queue, sends, and
@@ -167,7 +179,7 @@ impl DefaultMQProducerImpl {
         }
     }
 
-    fn try_to_find_topic_publish_info(
+    pub(super) fn try_to_find_topic_publish_info(
         &self,
         instance: &MQClientInstance,
         topic: &str,
@@ -218,7 +230,7 @@ impl DefaultMQProducerImpl {
         })
     }
 
-    fn topic_publish_info(&self, topic: &str) -> Option<Arc<TopicPublishInfo>> {
+    pub(super) fn topic_publish_info(&self, topic: &str) -> Option<Arc<TopicPublishInfo>> {
         self.topic_publish_info_table
             .get(topic)
             .filter(|info| info.ok())
@@ -250,12 +262,20 @@ impl Client for DefaultMQProducerImpl {
     /// Leaves the group, then the instance.
     fn end(&self, before: ServiceState, deadline: Deadline) -> ShutdownReport {
         let mut threads_joined = true;
+        if let Some(checks) = self.transaction_checks.get() {
+            threads_joined &= checks.shutdown(deadline);
+        }
         if let Some(membership) = self.member.take_membership() {
+            let instance = membership.instance();
+            let group = self.member.group();
+            let ended = self
+                .member
+                .wrong_state("requesting with", ServiceState::ShutdownAlready);
+            instance.request_futures().fail_all_of(group, &ended);
             if before == ServiceState::Running {
-                let instance = membership.instance();
                 instance.unregister_producer(self.member.group(), deadline);
             }
-            threads_joined = membership.leave(deadline);
+            threads_joined &= membership.leave(deadline);
         }
         self.topic_publish_info_table.clear();
         ShutdownReport {
@@ -278,5 +298,16 @@ impl MQProducerInner for DefaultMQProducerImpl {
 
     fn update_topic_publish_info(&self, topic: &str, info: &Arc<TopicPublishInfo>) {
         self.topic_publish_info_table.replace(topic, info);
+    }
+
+    fn check_transaction_state(&self, check: TransactionCheck) {
+        match (self.transaction_checks.get(), self.member.instance()) {
+            (Some(checks), Some(instance)) => checks.begin(instance.api(), check),
+            _ => log::warn!(
+                "{}: check of a transaction of group {}, whose producer has no transactions",
+                check.addr,
+                self.member.group()
+            ),
+        }
     }
 }

@@ -60,7 +60,7 @@ pub(crate) fn holds_within(limit: Duration, mut condition: impl FnMut() -> bool)
 
 /// The names of this process's threads that are the library's, as the system cuts them short.
 pub(crate) fn library_threads() -> Vec<String> {
-    const NAMES: [&str; 13] = [
+    const NAMES: [&str; 14] = [
         "ClientCallbackE",
         "ClientReaper",
         "ClientTimer",
@@ -74,6 +74,7 @@ pub(crate) fn library_threads() -> Vec<String> {
         "RPCHookExecutor",
         "RebalanceServic",
         "TopicRouteServi",
+        "TransactionChec",
     ];
     let tasks = fs::read_dir("/proc/self/task").expect("the system lists threads");
     tasks

@@ -5,6 +5,7 @@ use rocketmq_protocol::header::{
 };
 use rocketmq_protocol::{RemotingCommand, request_code, response_code};
 
+use super::reply::send_code;
 use super::{MQClientApi, expect_success, header_of, refusal};
 use crate::error::Result;
 use crate::sync::Deadline;
@@ -28,9 +29,9 @@ impl MQClientApi {
         body: Bytes,
         deadline: Deadline,
     ) -> Result<SendReply> {
+        let code = send_code(&header);
         let header = SendMessageRequestHeaderV2(header);
-        let request =
-            RemotingCommand::request(request_code::SEND_MESSAGE_V2, &header).with_body(body);
+        let request = RemotingCommand::request(code, &header).with_body(body);
         let addr = &*self.vip(addr);
         let reply = self.remoting.invoke_sync(addr, request, deadline)?;
         match reply.code {
