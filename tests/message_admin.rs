@@ -16,7 +16,7 @@ use rocketmq_blocking::{
     DefaultMQProducer, Error, MQClientManager, Message, MessageQueue, response_code,
 };
 use rocketmq_embedded::Cluster;
-use support::wait_until;
+use support::{Target, unique, wait_until};
 
 fn producer(cluster: &Cluster, namespace: &str) -> DefaultMQProducer {
     let producer = DefaultMQProducer::builder("p")
@@ -41,8 +41,10 @@ fn code(error: &Error) -> Option<i32> {
     }
 }
 
+/// apache/rocketmq-client-go#1030, #1011 (PR#1031), apache/rocketmq-spring#729: of several keys none
+/// found the message. Each does, and on all brokers.
 #[test]
-fn messages_are_found_on_all_brokers_under_their_plain_topic() {
+fn b100_messages_are_found_by_each_of_their_keys() {
     for namespace in ["", "ns"] {
         let cluster = Cluster::builder().brokers(2).start().unwrap();
         let producer = producer(&cluster, namespace);
@@ -88,6 +90,57 @@ fn messages_are_found_on_all_brokers_under_their_plain_topic() {
         let none = producer.view_message("T", &nowhere).unwrap_err();
         assert_eq!(code(&none), Some(response_code::NO_MESSAGE), "{none}");
     }
+}
+
+/// On a real cluster too, with `recallMessageEnable=true`.
+#[test]
+fn a_message_is_found_and_another_one_taken_back_on_any_cluster() {
+    let target = Target::start(1);
+    if let Some(cluster) = target.embedded() {
+        let set = cluster.configure(|config| config.recall_message_enable = true);
+        set.unwrap();
+    }
+    let topic = unique("Found");
+    target.create_topic(&topic, 1);
+    let producer = DefaultMQProducer::builder(unique("pg"))
+        .client_manager(&MQClientManager::new())
+        .namesrv_addr(target.namesrv())
+        .build()
+        .unwrap();
+    producer.start().unwrap();
+    let send = |body: &str, delay: Option<u64>| {
+        let mut message = Message::new(topic.as_str(), body.as_bytes().to_vec()).with_keys("a b");
+        if let Some(seconds) = delay {
+            message.set_delay_time_sec(seconds);
+        }
+        producer.send(&message).unwrap()
+    };
+    let taken_back = send("taken back", Some(3));
+    let handle = taken_back.recall_handle.unwrap();
+    assert_eq!(
+        producer.recall_message(&topic, &handle).unwrap(),
+        taken_back.msg_id
+    );
+    let found = send("found", None);
+    send("later", Some(4));
+    wait_until("the index is written", || {
+        producer.query_message(&topic, "b", 32, 0, i64::MAX).is_ok()
+    });
+    for id in [&found.msg_id, &found.offset_msg_id] {
+        let viewed = producer.view_message(&topic, id).unwrap();
+        assert_eq!(&viewed.body()[..], b"found");
+    }
+    let queue = MessageQueue::new(topic.as_str(), found.message_queue.broker_name(), 0);
+    wait_until("the later one is there", || {
+        producer.max_offset(&queue).unwrap() == 2
+    });
+    wait_until("it is found, too", || {
+        let found = producer
+            .query_message(&topic, "a", 32, 0, i64::MAX)
+            .unwrap();
+        let bodies = found.messages.iter().map(|message| message.body().to_vec());
+        bodies.collect::<Vec<_>>() == [&b"found"[..], b"later"]
+    });
 }
 
 #[test]

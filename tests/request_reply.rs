@@ -14,12 +14,12 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use rocketmq_blocking::{
-    ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus, DefaultMQProducer,
+    ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus, ConsumeFromWhere, DefaultMQProducer,
     DefaultMQPushConsumer, Error, MQClientManager, Message, MessageExt, Result, client_error_code,
     create_reply_message, request_code,
 };
 use rocketmq_embedded::{Cluster, ControlAction, ControlTimes};
-use support::{GENEROUS, quick, wait_until};
+use support::{GENEROUS, Target, quick, unique, wait_until};
 
 const TOPIC: &str = "Questions";
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -92,6 +92,47 @@ fn code(error: &Error) -> Option<i32> {
         Error::MQClient { code, .. } => *code,
         _ => None,
     }
+}
+
+/// On a real cluster too.
+#[test]
+fn a_question_is_answered_on_any_cluster() {
+    let target = Target::start(1);
+    let topic = unique("Questions");
+    target.create_topic(&topic, 2);
+    let producer = |group: &str| {
+        let producer = DefaultMQProducer::builder(unique(group))
+            .client_manager(&MQClientManager::new())
+            .namesrv_addr(target.namesrv())
+            .build()
+            .unwrap();
+        producer.start().unwrap();
+        producer
+    };
+    let (requester, replier) = (producer("requester"), producer("replier"));
+    let (sender, sent) = mpsc::channel();
+    let answer = move |messages: &[MessageExt], _: &mut ConsumeConcurrentlyContext| {
+        for message in messages {
+            let reply = create_reply_message(message, message.body().clone()).unwrap();
+            sender.send(replier.send(&reply)).unwrap();
+        }
+        ConsumeConcurrentlyStatus::ConsumeSuccess
+    };
+    let consumer = DefaultMQPushConsumer::builder(unique("repliers"))
+        .client_manager(&MQClientManager::new())
+        .namesrv_addr(target.namesrv())
+        .consume_from_where(ConsumeFromWhere::ConsumeFromFirstOffset)
+        .subscribe(&topic, "*")
+        .message_listener(answer);
+    let consumer = quick(consumer).build().unwrap();
+    consumer.start().unwrap();
+    for body in [&b"short"[..], &[b'x'; 10_000]] {
+        let question = Message::new(topic.as_str(), body.to_vec());
+        let reply = requester.request(&question, GENEROUS).unwrap();
+        assert_eq!(&reply.body()[..], body);
+        sent.recv_timeout(GENEROUS).unwrap().unwrap();
+    }
+    consumer.shutdown(TIMEOUT);
 }
 
 #[test]

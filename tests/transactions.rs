@@ -16,11 +16,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rocketmq_blocking::{
-    DefaultMQProducer, Error, LocalTransactionState, MQClientManager, Message, MessageExt,
-    TransactionListener, TransactionMQProducer, request_code,
+    ConsumeFromWhere, DefaultMQProducer, DefaultMQPushConsumer, Error, LocalTransactionState,
+    MQClientManager, Message, MessageExt, TransactionListener, TransactionMQProducer, request_code,
 };
 use rocketmq_embedded::{Cluster, ControlAction, ControlTimes};
-use support::wait_until;
+use support::{Inbox, Target, quick, unique, wait_until};
 
 const TIMEOUT: Duration = Duration::from_secs(5);
 const HALF_TOPIC: &str = "RMQ_SYS_TRANS_HALF_TOPIC";
@@ -164,6 +164,58 @@ fn b112_each_group_of_a_process_hears_of_its_own_messages() {
         assert!(checked.property(name).is_some(), "{name}: {checked:?}");
         assert_eq!(checked.property(name), executed.property(name), "{name}");
     }
+}
+
+/// What consumers get, on a real cluster too (with `transactionCheckInterval=1000`, lest it take half
+/// a minute).
+#[test]
+fn consumers_get_what_is_committed_at_once_or_when_asked() {
+    let target = Target::start(1);
+    if let Some(cluster) = target.embedded() {
+        let interval = Duration::from_millis(50);
+        let set = cluster.configure(|config| {
+            config.transaction_check_interval = interval;
+            config.transaction_time_out = Duration::from_millis(100);
+        });
+        set.unwrap();
+        // The interval that has begun is the long one.
+        cluster.stop_broker("broker-a").unwrap();
+        cluster.start_broker("broker-a").unwrap();
+    }
+    let topic = unique("Transactions");
+    target.create_topic(&topic, 2);
+    let inbox = Inbox::new();
+    let consumer = DefaultMQPushConsumer::builder(unique("g"))
+        .client_manager(&MQClientManager::new())
+        .namesrv_addr(target.namesrv())
+        .consume_from_where(ConsumeFromWhere::ConsumeFromFirstOffset)
+        .subscribe(&topic, "A")
+        .message_listener(inbox.listener());
+    let consumer = quick(consumer).build().unwrap();
+    consumer.start().unwrap();
+    let listener = AsTold::default();
+    let producer = DefaultMQProducer::builder(unique("pg"))
+        .client_manager(&MQClientManager::new())
+        .namesrv_addr(target.namesrv())
+        .transaction_listener(listener.clone())
+        .build()
+        .unwrap();
+    producer.start().unwrap();
+    for body in ["rollback", "unknown rollback", "commit", "unknown commit"] {
+        let message = Message::new(topic.as_str(), body.as_bytes().to_vec()).with_tags("A");
+        producer.send_message_in_transaction(&message, &7).unwrap();
+    }
+    inbox.wait_for_bodies(2);
+    wait_until("the one to be rolled back was asked for", || {
+        let bodies = listener.checked_bodies();
+        bodies.contains(&"unknown rollback".to_owned())
+    });
+    let bodies = inbox.bodies();
+    assert_eq!(
+        bodies.keys().collect::<Vec<_>>(),
+        ["commit", "unknown commit"]
+    );
+    consumer.shutdown(TIMEOUT);
 }
 
 #[test]

@@ -143,3 +143,103 @@ impl fmt::Debug for RequestFutureHolder {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use rocketmq_protocol::{Message, StoredMessage};
+
+    use super::*;
+    use crate::sync::Deadline;
+    use crate::sync::atomic::{AtomicUsize, Ordering};
+
+    fn holder() -> Arc<RequestFutureHolder> {
+        let timer = Arc::new(ScheduledService::new("ClientTimer"));
+        timer.start().unwrap();
+        let executor = Arc::new(ThreadPool::new("ClientCallbackExecutor", 2));
+        Arc::new(RequestFutureHolder::new(executor, timer))
+    }
+
+    fn request(correlation_id: &str, timeout: Duration) -> RequestOf<'_> {
+        RequestOf {
+            correlation_id,
+            group: "g",
+            topic: "T",
+            timeout,
+        }
+    }
+
+    fn reply() -> MessageExt {
+        let host = "127.0.0.1:1".parse().unwrap();
+        let message = Message::new("T", b"x".as_slice());
+        let stored = StoredMessage {
+            queue_id: 0,
+            flag: 0,
+            queue_offset: 0,
+            commit_log_offset: 0,
+            sys_flag: 0,
+            born_timestamp: 0,
+            born_host: host,
+            store_timestamp: 0,
+            store_host: host,
+            reconsume_times: 0,
+            prepared_transaction_offset: 0,
+            body: message.body().clone(),
+            topic: "T".to_owned(),
+            properties: String::new(),
+        };
+        stored.into_message_ext(1).unwrap()
+    }
+
+    /// apache/rocketmq#1727, #10613: a reply that comes with the end of its time, many times over.
+    #[test]
+    fn b117_reply_and_time_out_race_and_one_of_them_is_heard() {
+        let holder = holder();
+        let reply = reply();
+        for number in 0..1000 {
+            let id = number.to_string();
+            let (sender, outcome) = channel::unbounded();
+            let heard = Arc::new(AtomicUsize::new(0));
+            let count = Arc::clone(&heard);
+            let callback = move |outcome: Result<MessageExt>| {
+                count.fetch_add(1, Ordering::SeqCst);
+                sender.send(outcome.is_ok()).unwrap();
+            };
+            let timeout = Duration::from_micros(number % 1500);
+            let end = RequestEnd::Callback(Box::new(callback));
+            holder.add(request(&id, timeout), end);
+            let early = outcome.recv_timeout(Duration::from_micros(1000)).ok();
+            let won = holder.complete(&id, Ok(reply.clone()));
+            let limit = Deadline::after(Duration::from_secs(30));
+            let got_reply =
+                early.unwrap_or_else(|| outcome.recv_deadline(limit.instant()).unwrap());
+            assert_eq!(got_reply, won, "round {number}");
+            assert!(!holder.complete(&id, Ok(reply.clone())), "it is gone");
+            // The callback, and its sender with it, is used up.
+            assert!(outcome.recv_deadline(limit.instant()).is_err());
+            assert_eq!(heard.load(Ordering::SeqCst), 1);
+        }
+        assert!(holder.table.lock().is_empty());
+    }
+
+    #[test]
+    fn the_end_of_a_group_ends_its_own_waits_only() {
+        let holder = holder();
+        let wait = |id: &str, group: &str| {
+            let (sender, outcome) = channel::unbounded();
+            let of = RequestOf {
+                group,
+                ..request(id, Duration::from_secs(60))
+            };
+            holder.add(of, RequestEnd::Caller(sender));
+            outcome
+        };
+        let (first, other) = (wait("1", "g"), wait("2", "other"));
+        holder.fail_all_of("g", &Error::client(1, "gone"));
+        assert_eq!(first.try_recv().unwrap(), Err(Error::client(1, "gone")));
+        assert!(other.try_recv().is_err());
+        assert!(holder.complete("2", Ok(reply())));
+        assert!(other.try_recv().unwrap().is_ok());
+    }
+}
