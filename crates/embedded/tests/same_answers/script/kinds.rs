@@ -152,7 +152,7 @@ impl Script {
         let body = StoredMessage::decode(check.body.clone().unwrap()).unwrap();
         assert_eq!(body.queue_offset, header.tran_state_table_offset);
         assert_eq!(body.commit_log_offset, header.commit_log_offset);
-        let mut shown = check.clone();
+        let mut shown = check;
         shown.body = None;
         self.note_without("check", shown, &["commitLogOffset", "tranStateTableOffset"]);
         let text = format!(
