@@ -23,6 +23,10 @@ pub mod client_error_code {
     pub const NO_NAME_SERVER_EXCEPTION: i32 = 10_004;
     /// No route of the topic is known.
     pub const NOT_FOUND_TOPIC_EXCEPTION: i32 = 10_005;
+    /// A request message got no reply in time.
+    pub const REQUEST_TIMEOUT_EXCEPTION: i32 = 10_006;
+    /// A message is no request that can be replied to.
+    pub const CREATE_REPLY_MESSAGE_EXCEPTION: i32 = 10_007;
 }
 
 /// Why a call failed. The variants are the exceptions of the Java client, so that what is written

@@ -59,7 +59,7 @@ pub mod service;
 mod sync;
 
 #[cfg(not(loom))]
-pub use client::{MQClientManager, ShutdownReport};
+pub use client::{MQClientManager, QueryResult, ShutdownReport};
 #[cfg(not(loom))]
 pub use consumer::{
     ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus, DefaultMQPushConsumer,
@@ -70,9 +70,11 @@ pub use error::{Error, Result, client_error_code};
 pub use latency::FaultItem;
 #[cfg(not(loom))]
 pub use producer::{
-    DefaultMQProducer, DefaultMQProducerBuilder, HashCode, MessageQueueSelector,
-    SelectMessageQueueByHash, SelectMessageQueueByMachineRoom, SelectMessageQueueByRandom,
-    SendFailure, SendResult, SendStatus, split_batch,
+    DefaultMQProducer, DefaultMQProducerBuilder, HashCode, LocalTransactionState,
+    MessageQueueSelector, SelectMessageQueueByHash, SelectMessageQueueByMachineRoom,
+    SelectMessageQueueByRandom, SendFailure, SendResult, SendStatus, TransactionListener,
+    TransactionMQProducer, TransactionMQProducerBuilder, TransactionSendResult,
+    create_reply_message, split_batch,
 };
 #[cfg(not(loom))]
 pub use remoting::AclClientRPCHook;

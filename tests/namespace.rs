@@ -45,8 +45,10 @@ fn producer(cluster: &Cluster, namespace: &str) -> DefaultMQProducer {
     producer
 }
 
+/// apache/rocketmq-client-go#933, #945 (PR#944), apache/rocketmq#6326: tables that had the bare name
+/// did not find messages of the wrapped topic, nor those of the retry topic.
 #[test]
-fn names_are_plain_here_and_wrapped_there() {
+fn b119_a_retry_in_a_namespace_comes_back_under_its_plain_topic() {
     let cluster = Cluster::builder()
         .delay_levels(vec![Duration::from_millis(10); 18])
         .start()

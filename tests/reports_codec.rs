@@ -416,3 +416,44 @@ fn b102_fields_are_signed_in_the_order_of_their_code_units() {
         "pq0tPL2lAz7bhIfEGHu4hhut1Yw="
     );
 }
+
+/// apache/rocketmq#10838 (PR#11127, #11115): one segment of an order configuration that was typed
+/// wrong made the route fail, and with it those of all other topics. The good segments count.
+#[test]
+fn b80_bad_segments_of_an_order_configuration_are_passed_over() {
+    let queues = |conf: &str| {
+        let route = TopicRouteData {
+            order_topic_conf: Some(conf.to_owned()),
+            ..TopicRouteData::default()
+        };
+        let (queues, ordered) = route.publish_queues("T");
+        assert!(ordered);
+        let queues = queues.iter();
+        let names: Vec<_> = queues
+            .map(|mq| format!("{}{}", mq.broker_name(), mq.queue_id()))
+            .collect();
+        names.join(" ")
+    };
+    assert_eq!(queues("a:4;b:2"), "a0 a1 a2 a3 b0 b1");
+    for conf in [
+        "a:4;",
+        "a:4;b",
+        "a:4;b:x",
+        "a:4;:3",
+        "a:4;b:-1",
+        ";a:4",
+        "b:99999999999;a:4",
+    ] {
+        assert_eq!(queues(conf), "a0 a1 a2 a3", "{conf}");
+    }
+}
+
+/// The same report: a number of queues that nobody has takes no memory to speak of.
+#[test]
+fn b80_a_number_of_queues_without_measure_is_cut() {
+    let route = TopicRouteData {
+        order_topic_conf: Some("a:2147483647;".repeat(1000)),
+        ..TopicRouteData::default()
+    };
+    assert!(route.publish_queues("T").0.len() <= 1 << 20);
+}

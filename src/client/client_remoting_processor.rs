@@ -1,26 +1,31 @@
+use std::net::{Ipv4Addr, SocketAddr};
+
 use bytes::Bytes;
 use rocketmq_protocol::body::{GetConsumerStatusBody, JsonBody, ResetOffsetBody};
 use rocketmq_protocol::header::{
-    ConsumeMessageDirectlyResultRequestHeader, GetConsumerRunningInfoRequestHeader,
-    GetConsumerStatusRequestHeader, NotifyConsumerIdsChangedRequestHeader,
-    ResetOffsetRequestHeader,
+    CheckTransactionStateRequestHeader, ConsumeMessageDirectlyResultRequestHeader,
+    GetConsumerRunningInfoRequestHeader, GetConsumerStatusRequestHeader,
+    NotifyConsumerIdsChangedRequestHeader, ReplyMessageRequestHeader, ResetOffsetRequestHeader,
 };
 use rocketmq_protocol::{
-    CodecError, MessageExt, RemotingCommand, StoredMessages, request_code, response_code,
+    CodecError, MessageExt, RemotingCommand, StoredMessage, StoredMessages, decode_properties,
+    encode_properties, property, request_code, response_code,
 };
 
-use super::MQConsumerInner;
-use super::group_registry::ConsumerTable;
+use super::group_registry::{ConsumerTable, ProducerTable};
 use super::rebalance_service::RebalanceService;
+use super::{MQConsumerInner, RequestFutureHolder, TransactionCheck};
 use crate::remoting::{RequestProcessor, not_supported};
 use crate::service::ServiceHandle;
-use crate::sync::Arc;
+use crate::sync::{Arc, system_time_millis};
 
 /// Answers requests of brokers (Java `ClientRemotingProcessor`).
 #[derive(Debug)]
 pub(crate) struct ClientRemotingProcessor {
     pub(crate) rebalance_service: Arc<ServiceHandle<RebalanceService>>,
     pub(crate) consumers: Arc<ConsumerTable>,
+    pub(crate) producers: Arc<ProducerTable>,
+    pub(crate) request_futures: Arc<RequestFutureHolder>,
 }
 
 /// Why a request gets no other answer than a failure.
@@ -50,6 +55,16 @@ impl RequestProcessor for ClientRemotingProcessor {
                     Err(refusal) => log::warn!("{addr}: reset of offsets: {}", refusal.text()),
                 }
                 return None;
+            }
+            request_code::CHECK_TRANSACTION_STATE => {
+                if let Err(error) = self.check_transaction_state(addr, &request) {
+                    log::warn!("{addr}: check of a transaction: {error}");
+                }
+                return None;
+            }
+            request_code::PUSH_REPLY_MESSAGE_TO_CLIENT => {
+                let answer = self.receive_reply_message(addr, request.clone());
+                answer.map(|()| Vec::new()).map_err(Refusal::Malformed)
             }
             request_code::GET_CONSUMER_STATUS_FROM_CLIENT => self.consumer_status(&request),
             request_code::GET_CONSUMER_RUNNING_INFO => self.consumer_running_info(&request),
@@ -101,6 +116,73 @@ impl ClientRemotingProcessor {
             }
         }
         self.rebalance_service.wakeup();
+    }
+
+    /// Java `ClientRemotingProcessor#checkTransactionState`: the message says which group sent it,
+    /// and the producer of that group alone is asked.
+    fn check_transaction_state(
+        &self,
+        addr: &str,
+        request: &RemotingCommand,
+    ) -> Result<(), CodecError> {
+        let header: CheckTransactionStateRequestHeader = request.decode_header()?;
+        let mut message = only_message(request.body.clone().unwrap_or_default())?;
+        let queue_id = message.queue_id();
+        let broker_name = header.broker_name.as_deref().unwrap_or_default();
+        message.set_queue(broker_name.into(), queue_id);
+        let group = message
+            .property(property::PRODUCER_GROUP)
+            .unwrap_or_default();
+        match self.producers.get(group) {
+            Some(producer) => producer.check_transaction_state(TransactionCheck {
+                addr: addr.to_owned(),
+                header,
+                message,
+            }),
+            None => log::warn!(
+                "{addr}: check of a transaction of group {group:?}, which has no producer here"
+            ),
+        }
+        Ok(())
+    }
+
+    /// Java `ClientRemotingProcessor#receiveReplyMessage`. A reply that nobody waits for any more is
+    /// taken as well: who sent it cannot know.
+    fn receive_reply_message(
+        &self,
+        addr: &str,
+        request: RemotingCommand,
+    ) -> Result<(), CodecError> {
+        let header: ReplyMessageRequestHeader = request.decode_header()?;
+        let mut properties = decode_properties(header.properties.as_deref().unwrap_or_default());
+        let arrived = system_time_millis().to_string();
+        properties.insert(property::REPLY_MESSAGE_ARRIVE_TIME.to_owned(), arrived);
+        let unknown = SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), 0);
+        let body = request.body.unwrap_or_default();
+        let size = body.len();
+        let reply = StoredMessage {
+            queue_id: header.queue_id,
+            flag: header.flag,
+            queue_offset: 0,
+            commit_log_offset: 0,
+            sys_flag: header.sys_flag,
+            born_timestamp: header.born_timestamp,
+            born_host: header.born_host.parse().unwrap_or(unknown),
+            store_timestamp: header.store_timestamp,
+            store_host: header.store_host.parse().unwrap_or(unknown),
+            reconsume_times: header.reconsume_times.unwrap_or(0),
+            prepared_transaction_offset: 0,
+            body,
+            topic: header.topic,
+            properties: encode_properties(&properties),
+        };
+        let reply = reply.into_message_ext(size)?;
+        let id = reply.property(property::CORRELATION_ID).unwrap_or_default();
+        let id = id.to_owned();
+        if !self.request_futures.complete(&id, Ok(reply)) {
+            log::warn!("{addr}: nobody waits for the reply with correlation id {id:?}");
+        }
+        Ok(())
     }
 
     fn consumer(&self, group: &str) -> Result<Arc<dyn MQConsumerInner>, Refusal> {

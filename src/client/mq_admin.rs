@@ -2,17 +2,29 @@
 
 use std::time::Duration;
 
-use rocketmq_protocol::MessageQueue;
 use rocketmq_protocol::body::{MASTER_ID, Permission};
-use rocketmq_protocol::header::CreateTopicRequestHeader;
+use rocketmq_protocol::header::{CreateTopicRequestHeader, QueryMessageRequestHeader};
+use rocketmq_protocol::{MessageExt, MessageQueue, OffsetMessageId, response_code};
 
 use super::static_topic::publish_queues;
-use super::{MQClientInstance, OnlyThisBroker, QueueAt, RouteOf};
+use super::{MQClientInstance, OnlyThisBroker, QueueAt, RouteOf, SearchFor};
 use crate::error::{Error, Result, client_error_code};
-use crate::sync::{Arc, Deadline};
+use crate::sync::{Arc, Deadline, channel};
+
+/// Messages that have a key (Java `QueryResult`).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct QueryResult {
+    /// The messages, broker by broker; those of a broker in the order of their storing.
+    pub messages: Vec<MessageExt>,
+    /// Until when the brokers' index reaches, in milliseconds since 1970; 0 when none told.
+    pub index_last_update_timestamp: i64,
+}
 
 /// Java `MQAdminImpl#timeoutMillis`.
 const TIMEOUT: Duration = Duration::from_secs(6);
+/// Three times as long, as in Java, for a look into indexes on disk.
+const QUERY_TIMEOUT: Duration = Duration::from_secs(18);
 /// How often a broker is asked to create a topic before it is given up (Java tries as often).
 const CREATE_TOPIC_ATTEMPTS: usize = 5;
 
@@ -90,6 +102,112 @@ impl MQClientInstance {
         let deadline = Deadline::after(TIMEOUT);
         let addr = self.master_of(mq, deadline)?;
         self.api().min_offset(QueueAt { addr: &addr, mq }, deadline)
+    }
+
+    /// When the queue's first message was stored, in milliseconds since 1970; -1 without a message.
+    pub(crate) fn earliest_msg_store_time(&self, mq: &MessageQueue) -> Result<i64> {
+        let deadline = Deadline::after(TIMEOUT);
+        let addr = self.master_of(mq, deadline)?;
+        self.api()
+            .earliest_msg_store_time(QueueAt { addr: &addr, mq }, deadline)
+    }
+
+    pub(crate) fn search_offset(&self, mq: &MessageQueue, search: SearchFor) -> Result<i64> {
+        let deadline = Deadline::after(TIMEOUT);
+        let addr = self.master_of(mq, deadline)?;
+        self.api()
+            .search_offset(QueueAt { addr: &addr, mq }, search, deadline)
+    }
+
+    /// Asks all brokers of a topic side by side for what has a key (Java `MQAdminImpl#queryMessage`).
+    /// One that does not answer is passed over, as long as another one has something.
+    pub(crate) fn query_message(
+        &self,
+        header: &QueryMessageRequestHeader,
+        unique: bool,
+    ) -> Result<QueryResult> {
+        let topic = header.topic.as_str();
+        let addrs = self.addresses_of(topic, Deadline::after(TIMEOUT))?;
+        let deadline = Deadline::after(QUERY_TIMEOUT);
+        let (sender, answers) = channel::unbounded();
+        for addr in &addrs {
+            let sender = sender.clone();
+            self.api()
+                .query_message_async(addr, header, unique, deadline, move |answer| {
+                    // Nobody listens any more once the time is up.
+                    let _ = sender.send(answer);
+                });
+        }
+        drop(sender);
+        let mut result = QueryResult::default();
+        let mut failure = None;
+        while let Ok(answer) = answers.recv_deadline(deadline.instant()) {
+            match answer {
+                Ok(Some(found)) => {
+                    let until = &mut result.index_last_update_timestamp;
+                    *until = found.index_last_update_timestamp.max(*until);
+                    result.messages.extend(found.messages);
+                }
+                Ok(None) => {}
+                Err(error) => {
+                    log::warn!("asking for key {:?} of {topic}: {error}", header.key);
+                    failure = Some(error);
+                }
+            }
+        }
+        // Brokers find keys by their hash codes, so another key may be among them.
+        result.messages.retain(|message| {
+            if unique {
+                message.msg_id() == header.key
+            } else {
+                let keys = message.keys().unwrap_or_default();
+                keys.split(' ').any(|key| key == header.key)
+            }
+        });
+        result
+            .messages
+            .dedup_by(|a, b| a.offset_msg_id() == b.offset_msg_id());
+        if result.messages.is_empty() {
+            return Err(Error::MQClient {
+                code: Some(response_code::NO_MESSAGE),
+                reason: format!("no message of topic {topic} has the key {:?}", header.key),
+                source: failure.map(Box::new),
+            });
+        }
+        Ok(result)
+    }
+
+    /// The message at a place in a broker's log, if the broker is one that is known.
+    pub(crate) fn view_message(
+        &self,
+        topic: &str,
+        id: OffsetMessageId,
+    ) -> Option<Result<MessageExt>> {
+        let addr = id.store_host.to_string();
+        if !self.brokers().contains_address(&addr) {
+            return None;
+        }
+        let deadline = Deadline::after(TIMEOUT);
+        Some(
+            self.api()
+                .view_message(&addr, topic, id.commit_log_offset, deadline),
+        )
+    }
+
+    /// One address for each broker of a topic: its master, or any other.
+    fn addresses_of(&self, topic: &str, deadline: Deadline) -> Result<Vec<String>> {
+        let known = self.routes().route(topic);
+        if known.is_none() {
+            self.update_topic_route_info(topic, RouteOf::Topic, deadline)?;
+        }
+        let route = self.routes().route(topic).ok_or_else(|| no_route(topic))?;
+        let brokers = route.broker_datas.iter();
+        let addrs = brokers.filter_map(|broker| {
+            let addrs = &broker.broker_addrs;
+            let addr = addrs.get(&MASTER_ID).or_else(|| addrs.values().next());
+            addr.cloned()
+        });
+        Ok(addrs.collect())
     }
 
     fn master_of(&self, mq: &MessageQueue, deadline: Deadline) -> Result<Arc<str>> {

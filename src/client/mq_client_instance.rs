@@ -14,7 +14,7 @@ use super::offset_persist_service::OffsetPersistService;
 use super::pull_message_service::{PullMessageService, PullRequestQueue};
 use super::rebalance_service::RebalanceService;
 use super::topic_route::{RouteOf, TopicRouteService, TopicRoutes};
-use super::{MQClientApi, MQConsumerInner, MQProducerInner};
+use super::{MQClientApi, MQConsumerInner, MQProducerInner, RequestFutureHolder};
 use crate::client_config::ClientConfig;
 use crate::error::{Error, Result};
 use crate::remoting::{
@@ -46,6 +46,7 @@ pub(crate) struct MQClientInstance {
     heartbeats: Arc<HeartbeatSender>,
     pull_requests: PullRequestQueue,
     executor: Arc<ThreadPool>,
+    request_futures: Arc<RequestFutureHolder>,
     timer: Arc<ScheduledService>,
     rebalance_service: Arc<ServiceHandle<RebalanceService>>,
     pull_message_service: ServiceHandle<PullMessageService>,
@@ -109,7 +110,13 @@ impl MQClientInstance {
             sender: Arc::clone(&heartbeats),
             interval: config.heartbeat_broker_interval,
         });
+        let request_futures = Arc::new(RequestFutureHolder::new(
+            Arc::clone(&executor),
+            Arc::clone(&runtime.timer),
+        ));
         let processor = Arc::new(ClientRemotingProcessor {
+            producers: Arc::clone(&producers),
+            request_futures: Arc::clone(&request_futures),
             consumers: Arc::clone(&consumers),
             rebalance_service: Arc::clone(&rebalance_service),
         });
@@ -151,6 +158,7 @@ impl MQClientInstance {
             heartbeats,
             pull_requests,
             executor,
+            request_futures,
             timer: Arc::clone(&runtime.timer),
             rebalance_service,
             heartbeat_service,
@@ -179,6 +187,11 @@ impl MQClientInstance {
 
     pub(crate) fn pull_requests(&self) -> &PullRequestQueue {
         &self.pull_requests
+    }
+
+    /// What waits for replies to request messages.
+    pub(crate) fn request_futures(&self) -> &Arc<RequestFutureHolder> {
+        &self.request_futures
     }
 
     pub(crate) fn timer(&self) -> &Arc<ScheduledService> {

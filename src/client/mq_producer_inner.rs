@@ -1,5 +1,17 @@
+use rocketmq_protocol::MessageExt;
+use rocketmq_protocol::header::CheckTransactionStateRequestHeader;
+
 use crate::client::TopicPublishInfo;
 use crate::sync::Arc;
+
+/// A broker's question what became of a half message.
+#[derive(Debug)]
+pub(crate) struct TransactionCheck {
+    /// The broker that asks, and hears the answer.
+    pub(crate) addr: String,
+    pub(crate) header: CheckTransactionStateRequestHeader,
+    pub(crate) message: MessageExt,
+}
 
 /// What the client core asks of a producer.
 pub(crate) trait MQProducerInner: Send + Sync {
@@ -11,4 +23,7 @@ pub(crate) trait MQProducerInner: Send + Sync {
 
     /// Brings the queues of a topic, as a new snapshot.
     fn update_topic_publish_info(&self, topic: &str, info: &Arc<TopicPublishInfo>);
+
+    /// Finds out about a transaction of its group, and answers, without holding up the caller.
+    fn check_transaction_state(&self, check: TransactionCheck);
 }

@@ -131,6 +131,25 @@ mod tests {
         assert_eq!(ns.wrap("nsx%topic"), "ns%nsx%topic", "of another namespace");
     }
 
+    /// apache/rocketmq-client-go#933, #945 (PR#944), apache/rocketmq#6326: tables that had the bare
+    /// name did not find what came under the wrapped one. Whatever is wrapped is wrapped once, and
+    /// comes back as it was.
+    #[test]
+    fn b119_there_is_one_wrapped_form_of_each_name() {
+        let ns = Namespace::new("NS");
+        for (plain, wrapped) in [
+            ("T", "NS%T"),
+            ("%RETRY%G", "%RETRY%NS%G"),
+            ("%DLQ%G", "%DLQ%NS%G"),
+            ("TBW102", "TBW102"),
+        ] {
+            assert_eq!(ns.wrap(plain), wrapped);
+            assert_eq!(ns.wrap(wrapped), wrapped);
+            assert_eq!(ns.unwrap(wrapped), plain);
+            assert_eq!(Namespace::new("").wrap(plain), plain);
+        }
+    }
+
     #[test]
     fn wrapping_twice_is_wrapping_once() {
         let ns = Namespace::new("ns");

@@ -16,15 +16,16 @@ use super::send_kernel::{
 };
 use super::send_outcome::{RetryPolicy, judge_oneway};
 use super::send_result::SendResult;
+use super::transaction_checks::TransactionChecks;
 use crate::client::{
     Client, MQClientInstance, MQClientManager, MQProducerInner, Member, QueueAt, Role, RouteOf,
-    ShutdownReport, TopicPublishInfo,
+    ShutdownReport, TopicPublishInfo, TransactionCheck,
 };
 use crate::client_config::{ClientConfig, Namespace};
 use crate::error::{Error, Result, client_error_code};
 use crate::latency::{FaultDetector, LatencyConfig, MQFaultStrategy, Resolver, ServiceDetector};
 use crate::service::{JoinOutcome, ServiceHandle, ServiceState, SnapshotTable, ThreadPool};
-use crate::sync::{Arc, Deadline, Mutex, Weak, channel, thread};
+use crate::sync::{Arc, Deadline, Mutex, OnceCell, Weak, channel, thread};
 
 /// Settings of a producer; never written after `build`.
 #[derive(Debug, Clone)]
@@ -69,6 +70,8 @@ pub(super) struct DefaultMQProducerImpl {
     pub(super) async_sender_executor: ThreadPool,
     /// Runs the user's callbacks, which may block: nothing else waits for its threads.
     pub(super) callback_executor: ThreadPool,
+    /// There in a producer of transactions.
+    pub(super) transaction_checks: OnceCell<TransactionChecks>,
 }
 
 impl DefaultMQProducerImpl {
@@ -98,6 +101,7 @@ impl DefaultMQProducerImpl {
             callback_executor: ThreadPool::new("SendCallbackExecutor", threads),
             config,
             topic_publish_info_table: SnapshotTable::new(),
+            transaction_checks: OnceCell::new(),
         }
     }
 
@@ -118,6 +122,14 @@ impl DefaultMQProducerImpl {
 
     pub(super) fn instance(&self) -> Result<Arc<MQClientInstance>> {
         self.member.running_instance("using")
+    }
+
+    /// The instance as long as there is one.
+    pub(super) fn running_or_ending_instance(
+        &self,
+        operation: &str,
+    ) -> Result<Arc<MQClientInstance>> {
+        self.member.running_or_ending_instance(operation)
     }
 
     pub(super) fn fault_strategy(&self) -> &Arc<MQFaultStrategy> {
@@ -689,9 +701,17 @@ impl Client for DefaultMQProducerImpl {
                 JoinOutcome::Joined | JoinOutcome::NotStarted
             )
         });
+        if let Some(checks) = self.transaction_checks.get() {
+            threads_joined &= checks.shutdown(deadline);
+        }
         if let Some(membership) = self.member.take_membership() {
+            let instance = membership.instance();
+            let group = self.member.group();
+            let ended = self
+                .member
+                .wrong_state("requesting with", ServiceState::ShutdownAlready);
+            instance.request_futures().fail_all_of(group, &ended);
             if before == ServiceState::Running {
-                let instance = membership.instance();
                 instance.unregister_producer(self.member.group(), deadline);
             }
             threads_joined &= membership.leave(deadline);
@@ -719,5 +739,16 @@ impl MQProducerInner for DefaultMQProducerImpl {
 
     fn update_topic_publish_info(&self, topic: &str, info: &Arc<TopicPublishInfo>) {
         self.topic_publish_info_table.replace(topic, info);
+    }
+
+    fn check_transaction_state(&self, check: TransactionCheck) {
+        match (self.transaction_checks.get(), self.member.instance()) {
+            (Some(checks), Some(instance)) => checks.begin(instance.api(), check),
+            _ => log::warn!(
+                "{}: check of a transaction of group {}, whose producer has no transactions",
+                check.addr,
+                self.member.group()
+            ),
+        }
     }
 }

@@ -6,15 +6,20 @@ mod back_pressure;
 mod default_mq_producer;
 mod default_mq_producer_builder;
 mod default_mq_producer_impl;
+mod message_admin;
 mod message_batch;
 mod message_client_id_setter;
 mod message_queue_selector;
 mod produce_accumulator;
+mod request_reply;
 mod send_failure;
 mod send_forms;
 pub(crate) mod send_kernel;
 mod send_outcome;
 mod send_result;
+mod transaction_checks;
+mod transaction_listener;
+mod transaction_mq_producer;
 
 pub use default_mq_producer::DefaultMQProducer;
 pub use default_mq_producer_builder::DefaultMQProducerBuilder;
@@ -23,5 +28,10 @@ pub use message_queue_selector::{
     HashCode, MessageQueueSelector, SelectMessageQueueByHash, SelectMessageQueueByMachineRoom,
     SelectMessageQueueByRandom,
 };
+pub use request_reply::create_reply_message;
 pub use send_failure::SendFailure;
 pub use send_result::{SendResult, SendStatus};
+pub use transaction_listener::{LocalTransactionState, TransactionListener};
+pub use transaction_mq_producer::{
+    TransactionMQProducer, TransactionMQProducerBuilder, TransactionSendResult,
+};

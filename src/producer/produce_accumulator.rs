@@ -176,6 +176,7 @@ impl ProduceAccumulator {
         let bytes = encoded_size(message);
         let alone = message.topic().starts_with(RETRY_GROUP_TOPIC_PREFIX)
             || message.property(property::PRODUCER_GROUP).is_some()
+            || message.property(property::MESSAGE_TYPE).is_some()
             || is_delayed(message)
             || bytes > self.config.batch_max_bytes;
         if alone {
@@ -333,6 +334,8 @@ mod tests {
             queue_offset: 7,
             region_id: "r".to_owned(),
             trace_on: true,
+            transaction_id: None,
+            recall_handle: None,
         };
         let each: Vec<SendResult> = split_send_result(Ok(stored.clone()), 2)
             .into_iter()

@@ -85,6 +85,8 @@ impl Prepared {
             reconsume_times = number(property::RECONSUME_TIME);
             max_reconsume_times = number(property::MAX_RECONSUME_TIMES);
         }
+        let half = properties.get(property::TRANSACTION_PREPARED);
+        let half = half.is_some_and(|value| value.eq_ignore_ascii_case("true"));
         let properties = encode_properties(&properties);
         if properties.len() > MAX_PROPERTIES_LENGTH {
             return Err(Error::InvalidMessage {
@@ -95,7 +97,11 @@ impl Prepared {
                 ),
             });
         }
-        let (body, sys_flag) = compress(message.body(), settings.compress_msg_body_over_howmuch);
+        let (body, mut sys_flag) =
+            compress(message.body(), settings.compress_msg_body_over_howmuch);
+        if half {
+            sys_flag |= sys_flag::TRANSACTION_PREPARED;
+        }
         let header = SendMessageRequestHeader {
             sys_flag,
             flag: message.flag(),

@@ -111,6 +111,8 @@ mod tests {
             queue_offset: 0,
             region_id: "r".to_owned(),
             trace_on: true,
+            transaction_id: None,
+            recall_handle: None,
         })
     }
 

@@ -42,6 +42,11 @@ pub struct SendResult {
     pub message_queue: MessageQueue,
     /// Its offset there.
     pub queue_offset: i64,
+    /// The id of the transaction that a half message is part of: its unique key.
+    pub transaction_id: Option<String>,
+    /// What a message with a time of its own can be taken back with, see
+    /// [`recall_message`](crate::DefaultMQProducer::recall_message).
+    pub recall_handle: Option<String>,
     /// The broker's region; `DefaultRegion` when it names none.
     pub region_id: String,
     /// Whether the broker wants traces.
@@ -70,6 +75,8 @@ impl SendResult {
             offset_msg_id: reply.header.msg_id,
             message_queue,
             queue_offset: reply.header.queue_offset,
+            transaction_id: reply.header.transaction_id,
+            recall_handle: reply.header.recall_handle,
             region_id: reply.region_id.unwrap_or_else(|| DEFAULT_REGION.to_owned()),
             trace_on: reply.trace_on,
         }

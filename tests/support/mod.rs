@@ -60,7 +60,7 @@ pub(crate) fn holds_within(limit: Duration, mut condition: impl FnMut() -> bool)
 
 /// The names of this process's threads that are the library's, as the system cuts them short.
 pub(crate) fn library_threads() -> Vec<String> {
-    const NAMES: [&str; 16] = [
+    const NAMES: [&str; 17] = [
         "AsyncSenderExec",
         "ClientCallbackE",
         "ClientReaper",
@@ -77,6 +77,7 @@ pub(crate) fn library_threads() -> Vec<String> {
         "RebalanceServic",
         "SendCallbackExe",
         "TopicRouteServi",
+        "TransactionChec",
     ];
     let tasks = fs::read_dir("/proc/self/task").expect("the system lists threads");
     tasks

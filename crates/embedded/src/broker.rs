@@ -1,4 +1,5 @@
 use std::collections::HashMap;
+use std::fmt;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Weak};
@@ -7,7 +8,8 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use rocketmq_protocol::body::{Permission, SubscriptionGroupConfig};
 use rocketmq_protocol::{
-    CodecError, RemotingCommand, StoredMessage, decode_properties, encode_properties, property,
+    CodecError, Properties, RemotingCommand, StoredMessage, decode_properties, encode_properties,
+    property, response_code, sys_flag,
 };
 
 use crate::broker_config::{BrokerConfig, Shared};
@@ -28,10 +30,60 @@ use crate::server::Service;
 use crate::store::{Placed, Store};
 use crate::subscription_group_manager::SubscriptionGroupManager;
 use crate::timer::Timer;
+use crate::timer_message_store::{
+    TIMER_PROPERTIES, TIMER_TOPIC, TimerMessageStore, is_timer_message, timer_out_millis,
+};
 use crate::topic_config::TopicConfig;
+use crate::transactions::{HALF_TOPIC, Transactions};
 
 /// The one cluster that all brokers belong to.
 pub(crate) const CLUSTER_NAME: &str = "DefaultCluster";
+
+/// Why a message is not stored.
+#[derive(Debug)]
+pub(crate) enum PutError {
+    Codec(CodecError),
+    /// It asks for a time that is none, or too far away.
+    TimerIllegal {
+        max_delay: Duration,
+    },
+    /// It asks for a time, which is switched off.
+    TimerOff,
+}
+
+impl From<CodecError> for PutError {
+    fn from(error: CodecError) -> Self {
+        Self::Codec(error)
+    }
+}
+
+impl fmt::Display for PutError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Codec(error) => error.fmt(f),
+            Self::TimerIllegal { max_delay } => write!(
+                f,
+                "timer message illegal, the delay time should not be bigger than the max delay \
+                 {}ms; or if set del msg, the delay time should be bigger than the current time",
+                max_delay.as_millis()
+            ),
+            Self::TimerOff => {
+                f.write_str("accurate timer message is not enabled, timerWheelEnable is false")
+            }
+        }
+    }
+}
+
+impl PutError {
+    /// The code and the words with which a sender is refused.
+    pub(crate) fn refusal(&self) -> (i32, String) {
+        let code = match self {
+            Self::Codec(_) | Self::TimerIllegal { .. } => response_code::MESSAGE_ILLEGAL,
+            Self::TimerOff => response_code::SYSTEM_ERROR,
+        };
+        (code, self.to_string())
+    }
+}
 
 /// What remains of a broker while it is down.
 #[derive(Debug, Clone)]
@@ -40,6 +92,8 @@ pub(crate) struct Disk {
     pub(crate) offsets: Arc<OffsetTable>,
     pub(crate) groups: Arc<SubscriptionGroupManager>,
     pub(crate) schedule: Arc<Schedule>,
+    pub(crate) timers: Arc<TimerMessageStore>,
+    pub(crate) transactions: Arc<Transactions>,
 }
 
 /// What a broker is given by its cluster.
@@ -65,6 +119,8 @@ pub(crate) struct Broker {
     pub(crate) locks: RebalanceLockManager,
     pub(crate) heartbeat_fingerprints: handler::Fingerprints,
     pub(crate) groups: Arc<SubscriptionGroupManager>,
+    pub(crate) timers: Arc<TimerMessageStore>,
+    pub(crate) transactions: Arc<Transactions>,
     around: Surroundings,
     schedule: Arc<Schedule>,
     polls: LongPolling,
@@ -91,6 +147,8 @@ impl Broker {
             offsets: disk.offsets,
             groups: disk.groups,
             schedule: disk.schedule,
+            timers: disk.timers,
+            transactions: disk.transactions,
             consumers: ConsumerManager::default(),
             producers: ProducerManager::default(),
             locks: RebalanceLockManager::default(),
@@ -107,6 +165,13 @@ impl Broker {
         broker.repeat(|config| config.member_scan, Self::expire_members);
         broker.repeat(|config| config.notify_period, Self::tell_untold);
         broker.repeat(|config| config.register_period, Self::register);
+        broker.repeat(
+            |config| config.transaction_check_interval,
+            Self::check_transactions,
+        );
+        for delay in broker.timers.delays() {
+            broker.later(delay, Self::deliver_timers);
+        }
         for delay in broker.schedule.delays() {
             broker.later(delay, Self::deliver_due);
         }
@@ -168,6 +233,18 @@ impl Broker {
             store: Arc::clone(&self.store),
             config: Arc::clone(&self.around.config),
         }
+    }
+
+    /// Sends a request to a client that does not answer it.
+    pub(crate) fn tell_client(&self, connection: &Connection, mut request: RemotingCommand) {
+        request.opaque = self.around.notes.next_opaque();
+        request.mark_oneway();
+        connection.send(request);
+    }
+
+    /// For what comes later on some other thread.
+    pub(crate) fn weak(&self) -> Weak<Self> {
+        Weak::clone(&self.this)
     }
 
     /// Sends a request to a client. `end` is called once, on some thread of this broker.
@@ -237,16 +314,87 @@ impl Broker {
         }
     }
 
-    /// Stores a message, for its topic or, with a delay level, for the time when it is due (Java
+    /// Stores a message, for its topic or, with a delay level or a time, for when it is due (Java
     /// `HookUtils#handleScheduleMessage`).
-    pub(crate) fn put(&self, mut message: StoredMessage) -> Result<Placed, CodecError> {
-        let mut properties = decode_properties(&message.properties);
+    pub(crate) fn put(&self, message: StoredMessage) -> Result<Placed, PutError> {
+        let state = message.sys_flag & sys_flag::TRANSACTION_MASK;
+        if state != 0 && state != sys_flag::TRANSACTION_COMMIT {
+            return Ok(self.put_now(message)?);
+        }
+        let properties = decode_properties(&message.properties);
         let level = properties
             .get(property::DELAY_TIME_LEVEL)
             .and_then(|level| self.schedule.level(level));
-        let Some(level) = level else {
-            return self.put_now(message);
-        };
+        if let Some(level) = level {
+            return Ok(self.put_delayed(message, properties, level)?);
+        }
+        if is_timer_message(&properties) {
+            let config = self.config();
+            if let Some(out_millis) = timer_out_millis(&properties, &config)? {
+                return Ok(self.put_timer(message, properties, out_millis, &config)?);
+            }
+        }
+        Ok(self.put_now(message)?)
+    }
+
+    fn put_timer(
+        &self,
+        mut message: StoredMessage,
+        mut properties: Properties,
+        out_millis: i64,
+        config: &BrokerConfig,
+    ) -> Result<Placed, CodecError> {
+        let topic = std::mem::take(&mut message.topic);
+        let uniq_key = properties.get(property::UNIQ_KEY).cloned();
+        for (name, value) in [
+            (property::TIMER_OUT_MS, out_millis.to_string()),
+            (property::REAL_TOPIC, topic.clone()),
+            (property::REAL_QUEUE_ID, message.queue_id.to_string()),
+        ] {
+            properties.insert(name.to_owned(), value);
+        }
+        message.properties = encode_properties(&properties);
+        TIMER_TOPIC.clone_into(&mut message.topic);
+        message.queue_id = 0;
+        let topic_config = TopicConfig::new(1, Permission::READ_WRITE);
+        self.store.topic_or_create(TIMER_TOPIC, topic_config);
+        let placed = self.put_now(message)?;
+        let key = (topic, uniq_key.unwrap_or_default());
+        let offset = placed.commit_log_offset;
+        let delay = self.timers.add(out_millis, config, offset, key);
+        self.later(delay, Self::deliver_timers);
+        Ok(Placed {
+            timer_out_millis: Some(out_millis),
+            ..placed
+        })
+    }
+
+    fn deliver_timers(&self) {
+        for timer in self.timers.take_due() {
+            let stored = self.store.message_at(timer.commit_log_offset);
+            let Some(message) = stored.and_then(|bytes| timer.due_form(bytes)) else {
+                log::error!(
+                    "{}: no timer message at {}",
+                    self.name,
+                    timer.commit_log_offset
+                );
+                continue;
+            };
+            if let Err(error) = self.put_now(message) {
+                log::error!("{}: timer message is lost: {error}", self.name);
+            }
+        }
+    }
+
+    fn put_delayed(
+        &self,
+        mut message: StoredMessage,
+        mut properties: Properties,
+        level: i32,
+    ) -> Result<Placed, CodecError> {
+        for name in TIMER_PROPERTIES {
+            properties.remove(name);
+        }
         for (name, value) in [
             (property::REAL_TOPIC, std::mem::take(&mut message.topic)),
             (property::REAL_QUEUE_ID, message.queue_id.to_string()),
@@ -293,6 +441,11 @@ impl Broker {
                 log::error!("{}: no delayed message at {commit_log_offset}", self.name);
                 continue;
             };
+            if message.topic == HALF_TOPIC {
+                // A half message that was delayed; a real broker loses it here, too.
+                log::error!("{}: a delayed half message is given up", self.name);
+                continue;
+            }
             if let Err(error) = self.put_now(message) {
                 log::error!("{}: delayed message is lost: {error}", self.name);
             }

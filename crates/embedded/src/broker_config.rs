@@ -63,6 +63,33 @@ pub struct BrokerConfig {
     pub max_message_size: usize,
     /// Whether answers to sends ask for traces. Default true; Java `traceOn`.
     pub trace_on: bool,
+    /// How often half messages are looked at that are not decided. Default 30 s; Java
+    /// `transactionCheckInterval`.
+    pub transaction_check_interval: Duration,
+    /// How old a half message must be before its producers are asked, unless the message says how
+    /// old (`CHECK_IMMUNITY_TIME_IN_SECONDS`). Default 6 s; Java `transactionTimeOut`.
+    pub transaction_time_out: Duration,
+    /// How often a half message is asked for before it goes to `TRANS_CHECK_MAX_TIME_TOPIC`. Default
+    /// 15; Java `transactionCheckMax`.
+    pub transaction_check_max: u32,
+    /// Whether half messages are refused. Default false; Java `rejectTransactionMessage`.
+    pub reject_transaction_message: bool,
+    /// Whether messages with a time of their own are taken. Default true; Java `timerWheelEnable`.
+    pub timer_wheel_enable: bool,
+    /// The furthest time that a message may have. Default 3 days; Java `timerMaxDelaySec`.
+    pub timer_max_delay: Duration,
+    /// What such times are rounded to; messages come up to so much late. Default 1 s; Java
+    /// `timerPrecisionMs`.
+    pub timer_precision: Duration,
+    /// Whether messages with a time can be taken back. Default false; Java `recallMessageEnable`.
+    pub recall_message_enable: bool,
+    /// Whether replies are stored, pushed or not. Default true; Java `storeReplyMessageEnable`.
+    pub store_reply_message_enable: bool,
+    /// The most messages for a unique key that is looked for. Default 32; Java
+    /// `defaultQueryMaxNum`.
+    pub default_query_max_num: i32,
+    /// The most messages for any key that is looked for. Default 64; Java `maxMsgsNumBatch`.
+    pub max_msgs_num_batch: i32,
     /// How often the broker registers with the name server; changed topics are registered at once.
     /// Default 30 s; Java `registerNameServerPeriod`.
     pub register_period: Duration,
@@ -93,6 +120,17 @@ impl Default for BrokerConfig {
             first_message_in_memory: true,
             max_message_size: 4_194_304,
             trace_on: true,
+            transaction_check_interval: Duration::from_secs(30),
+            transaction_time_out: Duration::from_secs(6),
+            transaction_check_max: 15,
+            reject_transaction_message: false,
+            timer_wheel_enable: true,
+            timer_max_delay: Duration::from_secs(3 * 24 * 3600),
+            timer_precision: Duration::from_secs(1),
+            recall_message_enable: false,
+            store_reply_message_enable: true,
+            default_query_max_num: 32,
+            max_msgs_num_batch: 64,
             register_period: Duration::from_secs(30),
             call_client_timeout: Duration::from_secs(10),
         }
@@ -102,7 +140,7 @@ impl Default for BrokerConfig {
 impl BrokerConfig {
     /// Sets a field by text: by Java's key, or where Java has none, by the field's own name in
     /// Java's spelling (`longPollSweep`). Times are in milliseconds, except
-    /// `serverChannelMaxIdleTimeSeconds`.
+    /// `serverChannelMaxIdleTimeSeconds` and `timerMaxDelaySec`.
     ///
     /// # Errors
     /// A text that names what is wrong: the key, or the value.
@@ -142,6 +180,19 @@ impl BrokerConfig {
                 self.max_message_size = usize::try_from(count()?).map_err(|_| wrong())?;
             }
             "traceOn" => self.trace_on = switch()?,
+            "transactionCheckInterval" => self.transaction_check_interval = millis()?,
+            "transactionTimeOut" => self.transaction_time_out = millis()?,
+            "transactionCheckMax" => {
+                self.transaction_check_max = u32::try_from(count()?).map_err(|_| wrong())?;
+            }
+            "rejectTransactionMessage" => self.reject_transaction_message = switch()?,
+            "timerWheelEnable" => self.timer_wheel_enable = switch()?,
+            "timerMaxDelaySec" => self.timer_max_delay = Duration::from_secs(count()?),
+            "timerPrecisionMs" => self.timer_precision = millis()?,
+            "recallMessageEnable" => self.recall_message_enable = switch()?,
+            "storeReplyMessageEnable" => self.store_reply_message_enable = switch()?,
+            "defaultQueryMaxNum" => self.default_query_max_num = number()?,
+            "maxMsgsNumBatch" => self.max_msgs_num_batch = number()?,
             "registerNameServerPeriod" => self.register_period = millis()?,
             "callClientTimeout" => self.call_client_timeout = millis()?,
             _ => return Err(format!("there is no setting {key:?}")),
@@ -169,7 +220,7 @@ impl BrokerConfig {
     }
 
     /// The periods that must not be zero, or a thread would do nothing else.
-    pub(crate) fn periods(&self) -> [(&'static str, Duration); 7] {
+    pub(crate) fn periods(&self) -> [(&'static str, Duration); 9] {
         [
             ("notify_period", self.notify_period),
             ("member_scan", self.member_scan),
@@ -177,6 +228,11 @@ impl BrokerConfig {
             ("short_polling_time", self.short_polling_time),
             ("long_poll_sweep", self.long_poll_sweep),
             ("register_period", self.register_period),
+            (
+                "transaction_check_interval",
+                self.transaction_check_interval,
+            ),
+            ("timer_precision", self.timer_precision),
             ("call_client_timeout", self.call_client_timeout),
         ]
     }

@@ -27,12 +27,13 @@
 //! |---|---|
 //! | name server | routes 105, cluster 106, topics 206, 224, 216, write permission 205, 327, values 100, 101, 102, 219 |
 //! | broker: sending | 10, 310, batches 320; delay levels; topics created by sends |
+//! | broker: kinds of messages | transactions 37 with checks 39; messages with a time of their own, taken back by 370; replies 324, 325, pushed by 326 |
 //! | broker: receiving | pulls 11, 361 with long polling and tag filters, messages given back 36, retry and dead-letter topics |
-//! | broker: offsets | 14, 15, 29, 30, 31, 32, resets 222 |
+//! | broker: offsets | 14, 15, 29, 30, 31, 32, resets 222; messages by key 12 and by id 33 |
 //! | broker: groups | heartbeats 34 of both forms, leaving 35, members 38, filters 46, locks 41, 42; notes 40 to members |
 //! | broker: admin | topics 17, 215, 351, 21; groups 200, 225, 352, 201, 207; 202, 203, 204, 208; 307 and 309, handed on to the client |
 //!
-//! Not served: pop, transactions, timer messages, replies, queries by key, SQL filters.
+//! Not served: pop, SQL filters.
 //!
 //! # What a test does with it
 //!
@@ -148,7 +149,9 @@ mod server;
 mod store;
 mod subscription_group_manager;
 mod timer;
+mod timer_message_store;
 mod topic_config;
+mod transactions;
 
 pub use broker_config::{BrokerConfig, NamesrvConfig};
 pub use cluster::Cluster;

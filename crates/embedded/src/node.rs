@@ -6,6 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
+use rocketmq_protocol::body::Permission;
 
 use crate::broker::{Broker, Disk, Surroundings};
 use crate::broker_config::{BrokerConfig, Shared};
@@ -15,6 +16,7 @@ use crate::server::{Server, Watch};
 use crate::store::Store;
 use crate::subscription_group_manager::SubscriptionGroupManager;
 use crate::timer::Timer;
+use crate::topic_config::TopicConfig;
 
 /// A broker's name, address and memory, and the broker while it is up.
 #[derive(Debug)]
@@ -32,6 +34,9 @@ struct Running {
     broker: Arc<Broker>,
     server: Server,
 }
+
+/// Where replies are stored, one for the cluster.
+const REPLY_TOPIC: &str = "DefaultCluster_REPLY_TOPIC";
 
 /// How long a restarted server waits for its port: another process may have it for a moment, or
 /// the old listener is still being closed.
@@ -169,11 +174,15 @@ fn new_disk(
     let template = config.auto_create_topic;
     let template = template.then_some(config.default_topic_queue_nums);
     let registry = Arc::downgrade(&around.registry);
+    let store = Store::new(Arc::clone(name), addr, template, registry);
+    store.set_topic(REPLY_TOPIC, TopicConfig::new(1, Permission::READ_WRITE));
     Disk {
-        store: Arc::new(Store::new(Arc::clone(name), addr, template, registry)),
+        store: Arc::new(store),
         offsets: Arc::new(OffsetTable::default()),
         groups: Arc::new(SubscriptionGroupManager::default()),
         schedule: Arc::new(Schedule::new(delay_levels.to_vec())),
+        timers: Arc::default(),
+        transactions: Arc::default(),
     }
 }
 

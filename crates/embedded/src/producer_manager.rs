@@ -1,5 +1,6 @@
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
@@ -11,6 +12,8 @@ use crate::consumer_manager::{ClientInfo, Member};
 #[derive(Debug, Default)]
 pub(crate) struct ProducerManager {
     groups: Mutex<HashMap<String, HashMap<u64, Member>>>,
+    /// Counts the choices of a member of some group.
+    turn: AtomicUsize,
 }
 
 impl ProducerManager {
@@ -49,6 +52,30 @@ impl ProducerManager {
         }
         groups.retain(|_, members| !members.is_empty());
         expired
+    }
+
+    /// A member that can be asked, each in its turn.
+    pub(crate) fn available(&self, group: &str) -> Option<Arc<Connection>> {
+        let mut members = self.members(group)?;
+        members.retain(|(_, connection)| !connection.is_closed());
+        members.sort_unstable_by_key(|(_, connection)| connection.id());
+        let turn = self.turn.fetch_add(1, Ordering::Relaxed);
+        let index = turn.checked_rem(members.len())?;
+        members
+            .get(index)
+            .map(|(_, connection)| Arc::clone(connection))
+    }
+
+    /// The latest connection of a client that is in some group.
+    pub(crate) fn find_client(&self, client_id: &str) -> Option<Arc<Connection>> {
+        let groups = self.groups.lock();
+        groups
+            .values()
+            .flat_map(HashMap::values)
+            .map(Member::describe)
+            .filter(|(client, _)| client.client_id == client_id)
+            .map(|(_, connection)| connection)
+            .max_by_key(|connection| connection.id())
     }
 
     /// The members of a group, `None` for a group without.

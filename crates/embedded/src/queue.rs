@@ -67,6 +67,7 @@ const MAX_MESSAGES: usize = 32;
 const MAX_BYTES: usize = 262_144;
 /// Java `maxFilterMessageSize` in entries: how far one pull walks past what its filter refuses.
 const MAX_SCANNED: usize = 800;
+
 impl Queue {
     /// The smallest offset and the one after the last message.
     pub(crate) fn ends(&self) -> (i64, i64) {
@@ -88,6 +89,14 @@ impl Queue {
     /// The stored messages, in the order of their offsets.
     pub(crate) fn messages(&self) -> impl Iterator<Item = &Bytes> {
         self.entries.iter().map(|entry| &entry.bytes)
+    }
+
+    /// The message at an offset.
+    pub(crate) fn message(&self, offset: i64) -> Option<Bytes> {
+        if offset < self.min_offset {
+            return None;
+        }
+        self.from(offset).first().map(|entry| entry.bytes.clone())
     }
 
     /// The entries from an offset on.

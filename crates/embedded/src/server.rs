@@ -215,8 +215,9 @@ impl Shared {
             log::debug!("{}: {connection:?}: {error}", self.label);
         }
         connection.close();
-        connection.end_calls();
+        // Whoever hears that a call has ended does not find the client among the members.
         self.service.connection_closed(connection);
+        connection.end_calls();
         let mut connections = self.connections.lock();
         if let Some((_, thread)) = connections.open.remove(&connection.id()) {
             connections.finished.push(thread);

@@ -1,5 +1,6 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
+use std::ops::RangeInclusive;
 use std::sync::{Arc, Weak};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -7,8 +8,8 @@ use bytes::{Bytes, BytesMut};
 use parking_lot::Mutex;
 use rocketmq_protocol::body::{DataVersion, Permission};
 use rocketmq_protocol::{
-    CodecError, MessageExt, OffsetMessageId, StoredMessage, SubscriptionData, decode_properties,
-    java_string_hash, mix_all, property,
+    CodecError, MessageExt, OffsetMessageId, Properties, StoredMessage, SubscriptionData,
+    decode_properties, java_string_hash, mix_all, property, sys_flag,
 };
 
 use crate::queue::{Boundary, GetResult, Queue};
@@ -33,6 +34,24 @@ struct State {
     /// Every message, in the order of their offsets in the log. A deleted topic's stay.
     log: Vec<LogEntry>,
     log_end: i64,
+    /// Key and topic → what has it, in the order of the log.
+    index: HashMap<String, Vec<Indexed>>,
+    /// Store time and offset in the log of the last message that is in the index.
+    indexed_to: (i64, i64),
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Indexed {
+    commit_log_offset: i64,
+    store_timestamp: i64,
+}
+
+/// What a look for a key gave.
+#[derive(Debug)]
+pub(crate) struct FoundByKey {
+    pub(crate) messages: Vec<Bytes>,
+    /// Until when, and until which offset in the log, the index reaches.
+    pub(crate) reached: (i64, i64),
 }
 
 #[derive(Debug)]
@@ -54,6 +73,8 @@ pub(crate) struct Placed {
     pub(crate) commit_log_offset: i64,
     pub(crate) offset_msg_id: String,
     pub(crate) tags_code: i32,
+    /// Of a timer message: the time that it is kept for, in milliseconds since 1970.
+    pub(crate) timer_out_millis: Option<i64>,
 }
 
 impl Store {
@@ -229,14 +250,44 @@ impl Store {
         state.queue(topic, queue_id)?.store_time(offset)
     }
 
+    /// The message at an offset of a queue.
+    pub(crate) fn message_in(&self, topic: &str, queue_id: i32, offset: i64) -> Option<Bytes> {
+        let state = self.state.lock();
+        state.queue(topic, queue_id)?.message(offset)
+    }
+
+    /// The newest messages of a topic that have a key, the oldest of them first (Java
+    /// `IndexService#queryOffset`). Deleting a topic leaves them there, as in a real broker.
+    pub(crate) fn find_by_key(
+        &self,
+        topic: &str,
+        key: &str,
+        times: RangeInclusive<i64>,
+        most: i32,
+    ) -> FoundByKey {
+        let state = self.state.lock();
+        let indexed = state.index.get(&index_key(topic, key));
+        let mut offsets: Vec<i64> = indexed
+            .into_iter()
+            .flatten()
+            .rev()
+            .filter(|entry| times.contains(&entry.store_timestamp))
+            .map(|entry| entry.commit_log_offset)
+            .take(usize::try_from(most).unwrap_or(0))
+            .collect();
+        offsets.sort_unstable();
+        FoundByKey {
+            messages: offsets
+                .into_iter()
+                .filter_map(|offset| state.message_at(offset))
+                .collect(),
+            reached: state.indexed_to,
+        }
+    }
+
     /// The message that starts at an offset of the log.
     pub(crate) fn message_at(&self, commit_log_offset: i64) -> Option<Bytes> {
-        let state = self.state.lock();
-        let place = state
-            .log
-            .binary_search_by_key(&commit_log_offset, |entry| entry.commit_log_offset)
-            .ok()?;
-        state.log.get(place).map(|entry| entry.bytes.clone())
+        self.state.lock().message_at(commit_log_offset)
     }
 
     /// All messages of a topic, queue by queue.
@@ -285,6 +336,14 @@ impl State {
         self.topics.get(topic)?.queues.get(&queue_id)
     }
 
+    fn message_at(&self, commit_log_offset: i64) -> Option<Bytes> {
+        let place = self
+            .log
+            .binary_search_by_key(&commit_log_offset, |entry| entry.commit_log_offset)
+            .ok()?;
+        self.log.get(place).map(|entry| entry.bytes.clone())
+    }
+
     fn next_version(&mut self) {
         self.version.counter += 1;
         self.version.timestamp = now_millis();
@@ -295,14 +354,22 @@ impl State {
         mut message: StoredMessage,
         host: SocketAddr,
     ) -> Result<Placed, CodecError> {
-        let tags_code = tags_code(&message.properties);
+        let properties = decode_properties(&message.properties);
+        let tags_code = tags_code(&properties);
+        // What was prepared elsewhere or rolled back is in the log, and in no queue.
+        let transaction = message.sys_flag & sys_flag::TRANSACTION_MASK;
+        let queued = ![
+            sys_flag::TRANSACTION_PREPARED,
+            sys_flag::TRANSACTION_ROLLBACK,
+        ]
+        .contains(&transaction);
         let topic = self.topics.get_mut(message.topic.as_str());
         let topic = topic.ok_or_else(|| CodecError::Unencodable {
             what: "message",
             detail: format!("topic {} does not exist", message.topic),
         })?;
         let queue = topic.queues.entry(message.queue_id).or_default();
-        message.queue_offset = queue.ends().1;
+        message.queue_offset = if queued { queue.ends().1 } else { 0 };
         message.commit_log_offset = self.log_end;
         message.store_host = host;
         message.store_timestamp = now_millis();
@@ -314,7 +381,12 @@ impl State {
             commit_log_offset: message.commit_log_offset,
             bytes: bytes.clone(),
         });
-        queue.push(bytes, tags_code, message.store_timestamp);
+        if queued {
+            queue.push(bytes, tags_code, message.store_timestamp);
+        }
+        if transaction != sys_flag::TRANSACTION_ROLLBACK {
+            self.add_to_index(&message, &properties);
+        }
         let id = OffsetMessageId {
             store_host: host,
             commit_log_offset: message.commit_log_offset,
@@ -324,13 +396,37 @@ impl State {
             commit_log_offset: message.commit_log_offset,
             offset_msg_id: id.to_string(),
             tags_code,
+            timer_out_millis: None,
         })
+    }
+
+    /// Java `IndexService#buildIndex`.
+    fn add_to_index(&mut self, message: &StoredMessage, properties: &Properties) {
+        let indexed = Indexed {
+            commit_log_offset: message.commit_log_offset,
+            store_timestamp: message.store_timestamp,
+        };
+        let keys = properties.get(property::KEYS);
+        let keys = keys.into_iter().flat_map(|keys| keys.split(' '));
+        let uniq_key = properties.get(property::UNIQ_KEY).map(String::as_str);
+        for key in uniq_key
+            .into_iter()
+            .chain(keys.filter(|key| !key.is_empty()))
+        {
+            let entries = self.index.entry(index_key(&message.topic, key));
+            entries.or_default().push(indexed);
+            self.indexed_to = (indexed.store_timestamp, indexed.commit_log_offset);
+        }
     }
 }
 
+fn index_key(topic: &str, key: &str) -> String {
+    format!("{topic}#{key}")
+}
+
 /// The hash code of the message's tag, 0 without one.
-fn tags_code(properties: &str) -> i32 {
-    decode_properties(properties)
+fn tags_code(properties: &Properties) -> i32 {
+    properties
         .get(property::TAGS)
         .map_or(0, |tag| java_string_hash(tag))
 }

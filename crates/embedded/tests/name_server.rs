@@ -164,8 +164,8 @@ fn a_wiped_permission_lasts_until_the_broker_registers_all_topics_anew() {
     let mut request = RemotingCommand::request_without_header(WIPE_WRITE_PERM_OF_BROKER);
     request.ext_fields.set("brokerName", "broker-b");
     let response = RawClient::connect(&cluster.namesrv_addr()).call(request);
-    // T and TBW102.
-    assert_eq!(response.ext_fields.get("wipeTopicCount"), Some("2"));
+    // T, TBW102 and the topic of replies.
+    assert_eq!(response.ext_fields.get("wipeTopicCount"), Some("3"));
     let perms = || {
         brokers(&cluster, "T")
             .into_iter()

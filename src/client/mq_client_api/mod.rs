@@ -4,13 +4,16 @@ mod admin;
 mod heartbeat;
 mod offset;
 mod pull;
+mod query;
+mod reply;
 mod route;
 mod send;
+mod transaction;
 
 use std::borrow::Cow;
 use std::time::Duration;
 
-pub(crate) use offset::QueueAt;
+pub(crate) use offset::{QueueAt, SearchFor};
 pub(crate) use pull::PullReply;
 use rocketmq_protocol::header::CommandCustomHeader;
 use rocketmq_protocol::{RemotingCommand, response_code};

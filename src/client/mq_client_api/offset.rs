@@ -1,4 +1,5 @@
 use rocketmq_protocol::header::{
+    GetEarliestMsgStoretimeRequestHeader, GetEarliestMsgStoretimeResponseHeader,
     GetMaxOffsetRequestHeader, GetMinOffsetRequestHeader, OffsetResponseHeader,
     QueryConsumerOffsetRequestHeader, SearchOffsetRequestHeader, UpdateConsumerOffsetRequestHeader,
 };
@@ -89,6 +90,35 @@ impl MQClientApi {
         offset_in(&addr, self.remoting.invoke_sync(&addr, request, deadline)?)
     }
 
+    /// When the queue's first message was stored, in milliseconds since 1970.
+    pub(crate) fn earliest_msg_store_time(
+        &self,
+        at: QueueAt<'_>,
+        deadline: Deadline,
+    ) -> Result<i64> {
+        let header = GetEarliestMsgStoretimeRequestHeader {
+            topic: at.topic(),
+            queue_id: at.mq.queue_id(),
+            broker_name: at.broker_name(),
+        };
+        let request = RemotingCommand::request(request_code::GET_EARLIEST_MSG_STORETIME, &header);
+        let addr = &*self.vip(at.addr);
+        let reply = self.remoting.invoke_sync(addr, request, deadline)?;
+        let reply = expect_success(addr, reply)?;
+        header_of::<GetEarliestMsgStoretimeResponseHeader>(addr, &reply)
+            .map(|header| header.timestamp)
+    }
+
+    /// The offset of a time in milliseconds since 1970.
+    pub(crate) fn search_offset(
+        &self,
+        at: QueueAt<'_>,
+        search: SearchFor,
+        deadline: Deadline,
+    ) -> Result<i64> {
+        self.offset(at.addr, search_request(at, search), deadline)
+    }
+
     /// The first offset stored at or after a time in milliseconds since 1970.
     pub(crate) fn search_offset_async(
         &self,
@@ -97,16 +127,11 @@ impl MQClientApi {
         deadline: Deadline,
         callback: impl FnOnce(Result<i64>) + Send + 'static,
     ) {
-        let header = SearchOffsetRequestHeader {
-            topic: at.topic(),
-            queue_id: at.mq.queue_id(),
+        let search = SearchFor {
             timestamp,
-            boundary_type: Some("LOWER".to_owned()),
-            broker_name: at.broker_name(),
-            ..SearchOffsetRequestHeader::default()
+            boundary: "LOWER",
         };
-        let request = RemotingCommand::request(request_code::SEARCH_OFFSET_BY_TIMESTAMP, &header);
-        self.offset_async(at.addr, request, deadline, callback);
+        self.offset_async(at.addr, search_request(at, search), deadline, callback);
     }
 
     fn offset_async(
@@ -162,6 +187,25 @@ impl MQClientApi {
         self.remoting
             .start_call(&self.vip(at.addr), update_request(at, group, offset))
     }
+}
+
+/// A time in milliseconds since 1970, and which of its two neighbours is meant: `LOWER` or `UPPER`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SearchFor {
+    pub(crate) timestamp: i64,
+    pub(crate) boundary: &'static str,
+}
+
+fn search_request(at: QueueAt<'_>, search: SearchFor) -> RemotingCommand {
+    let header = SearchOffsetRequestHeader {
+        topic: at.topic(),
+        queue_id: at.mq.queue_id(),
+        timestamp: search.timestamp,
+        boundary_type: Some(search.boundary.to_owned()),
+        broker_name: at.broker_name(),
+        ..SearchOffsetRequestHeader::default()
+    };
+    RemotingCommand::request(request_code::SEARCH_OFFSET_BY_TIMESTAMP, &header)
 }
 
 fn max_offset_request(at: QueueAt<'_>) -> RemotingCommand {

@@ -5,6 +5,7 @@ use rocketmq_protocol::header::{
 };
 use rocketmq_protocol::{RemotingCommand, request_code, response_code};
 
+use super::reply::send_code;
 use super::{MQClientApi, expect_success, header_of, refusal};
 use crate::error::Result;
 use crate::sync::Deadline;
@@ -99,7 +100,7 @@ fn send_request(header: SendMessageRequestHeader, body: Bytes) -> RemotingComman
     let code = if header.batch == Some(true) {
         request_code::SEND_BATCH_MESSAGE
     } else {
-        request_code::SEND_MESSAGE_V2
+        send_code(&header)
     };
     RemotingCommand::request(code, &SendMessageRequestHeaderV2(header)).with_body(body)
 }

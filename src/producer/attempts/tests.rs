@@ -30,6 +30,8 @@ fn stored(mq: &MessageQueue) -> SendResult {
         queue_offset: 0,
         region_id: "r".to_owned(),
         trace_on: true,
+        transaction_id: None,
+        recall_handle: None,
     }
 }
 

@@ -3,14 +3,18 @@
 
 mod call_client;
 mod client;
+mod end_transaction;
 mod group;
 mod lock;
 mod offset;
 mod pull;
+mod query_message;
+mod recall;
 mod reset_offset;
 mod send;
 mod send_back;
 mod send_batch;
+mod send_reply;
 mod stats;
 mod topic;
 
@@ -38,11 +42,20 @@ pub(crate) fn process(broker: &Broker, request: RemotingCommand, reply: Reply) {
         request_code::CONSUME_MESSAGE_DIRECTLY => {
             return call_client::consume_directly(broker, request, reply);
         }
+        request_code::SEND_REPLY_MESSAGE | request_code::SEND_REPLY_MESSAGE_V2 => {
+            return send_reply::send_reply(broker, request, reply);
+        }
+        request_code::END_TRANSACTION => {
+            return end_transaction::end(broker, &request, reply);
+        }
         request_code::SEND_MESSAGE => send::send(broker, connection, &request),
         request_code::SEND_MESSAGE_V2 | request_code::SEND_BATCH_MESSAGE => {
             send::send_v2(broker, connection, &request)
         }
         request_code::CONSUMER_SEND_MSG_BACK => send_back::send_back(broker, &request),
+        request_code::RECALL_MESSAGE => recall::recall(broker, &request),
+        request_code::QUERY_MESSAGE => query_message::query(broker, &request),
+        request_code::VIEW_MESSAGE_BY_ID => query_message::view(broker, &request),
         request_code::QUERY_CONSUMER_OFFSET => offset::query(broker, &request),
         request_code::UPDATE_CONSUMER_OFFSET => offset::update(broker, &request),
         request_code::GET_MAX_OFFSET => offset::max(broker, &request),

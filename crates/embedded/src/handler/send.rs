@@ -10,8 +10,8 @@ use rocketmq_protocol::mix_all::{
 };
 use rocketmq_protocol::validators::check_sendable;
 use rocketmq_protocol::{
-    Properties, RemotingCommand, StoredMessage, UniqKeyParts, decode_properties, encode_properties,
-    property, response_code, sys_flag,
+    Properties, RecallHandle, RemotingCommand, StoredMessage, UniqKeyParts, decode_properties,
+    encode_properties, property, response_code, sys_flag,
 };
 
 use super::{Answer, failure, send_batch};
@@ -20,15 +20,14 @@ use crate::connection::Connection;
 use crate::name_server::{see_faq, success};
 use crate::store::now_millis;
 use crate::topic_config::{TopicConfig, validate_topic};
+use crate::transactions::HALF_TOPIC;
 
-const REGION: &str = "DefaultRegion";
+pub(super) const REGION: &str = "DefaultRegion";
 const MAX_PROPERTIES: usize = i16::MAX as usize;
 /// Senders older than this do not know `maxReconsumeTimes` (Java `V3_4_9`).
 const MAX_RECONSUME_TIMES_VERSION: i32 = 121;
 
-const TRANSACTION_PREPARED: &str = "TRAN_MSG";
 const POP_CHECK_POINT: &str = "POP_CK";
-const TIMER_PROPERTIES: [&str; 3] = ["TIMER_DELIVER_MS", "TIMER_DELAY_MS", "TIMER_DELAY_SEC"];
 
 /// SEND_MESSAGE (10).
 pub(super) fn send(broker: &Broker, connection: &Connection, request: &RemotingCommand) -> Answer {
@@ -79,7 +78,7 @@ pub(super) struct Refused(pub(super) i32, pub(super) String);
 
 /// Java `AbstractSendMessageProcessor#msgCheck`. The topic's write permission is not looked at, and
 /// the broker's for ordered topics only.
-fn check_topic(
+pub(super) fn check_topic(
     broker: &Broker,
     connection: &Connection,
     header: &SendMessageRequestHeader,
@@ -161,8 +160,15 @@ fn store(
         Some(key) => key.clone(),
         None => new_uniq_key(broker.addr.ip()),
     };
-    check_kind(&properties)?;
     let settings = broker.config();
+    let half = is_half(&properties, header.reconsume_times);
+    if half && settings.reject_transaction_message {
+        let remark = format!(
+            "the broker[{}] sending transaction message is forbidden",
+            broker.addr.ip()
+        );
+        return Err(Refused(response_code::NO_PERMISSION, remark));
+    }
     let trace = if settings.trace_on { "true" } else { "false" };
     for (name, value) in [
         (property::UNIQ_KEY, uniq_key.as_str()),
@@ -203,35 +209,44 @@ fn store(
         topic,
         properties,
     };
-    let placed = broker
-        .put(message)
-        .map_err(|error| Refused(response_code::MESSAGE_ILLEGAL, error.to_string()))?;
+    let topic = if half { HALF_TOPIC } else { &message.topic }.to_owned();
+    let placed = if half {
+        broker.put_half(message)
+    } else {
+        broker.put(message)
+    };
+    let placed = placed.map_err(|error| {
+        let (code, remark) = error.refusal();
+        Refused(code, remark)
+    })?;
+    let recall_handle = placed
+        .timer_out_millis
+        .filter(|_| !topic.starts_with(RETRY_GROUP_TOPIC_PREFIX))
+        .map(|out_millis| RecallHandle {
+            topic,
+            broker_name: broker.name.to_string(),
+            // The slot is rounded down, and what falls on it exactly goes one further.
+            deliver_millis: out_millis + 1,
+            uniq_key: uniq_key.clone(),
+        });
     Ok(SendMessageResponseHeader {
         msg_id: placed.offset_msg_id,
         queue_id,
         queue_offset: placed.queue_offset,
         transaction_id: Some(uniq_key),
         batch_uniq_id: None,
-        recall_handle: None,
+        recall_handle: recall_handle.map(|handle| handle.to_string()),
     })
 }
 
-/// Kinds of messages that this broker does not keep, answered as by a real broker that is
-/// configured not to.
-fn check_kind(properties: &Properties) -> Result<(), Refused> {
-    let is_true = |value: &String| value.eq_ignore_ascii_case("true");
-    if properties.get(TRANSACTION_PREPARED).is_some_and(is_true) {
-        let remark = "sending transaction message is forbidden".to_owned();
-        return Err(Refused(response_code::NO_PERMISSION, remark));
-    }
-    if TIMER_PROPERTIES
-        .iter()
-        .any(|name| properties.contains_key(*name))
-    {
-        let remark = "accurate timer message is not enabled, timerWheelEnable is false".to_owned();
-        return Err(Refused(response_code::SYSTEM_ERROR, remark));
-    }
-    Ok(())
+/// Whether a message waits for the end of its transaction. A delayed one that was consumed in vain
+/// was committed once; old clients send such messages back as they are.
+fn is_half(properties: &Properties, reconsume_times: Option<i32>) -> bool {
+    let prepared = properties.get(property::TRANSACTION_PREPARED);
+    let level = properties.get(property::DELAY_TIME_LEVEL);
+    let level = level.and_then(|level| level.parse::<i32>().ok());
+    prepared.is_some_and(|value| value.eq_ignore_ascii_case("true"))
+        && !(reconsume_times.unwrap_or(0) > 0 && level.unwrap_or(0) > 0)
 }
 
 /// Whether a message that is sent to a retry topic goes to the dead letters (Java

@@ -11,6 +11,7 @@ use super::send::allowed_tries;
 use super::{Answer, failure};
 use crate::broker::Broker;
 use crate::name_server::{see_faq, success};
+use crate::transactions::real_place;
 
 /// A message that is given back without a level waits this level and one more each time.
 const FIRST_DELAY_LEVEL: i32 = 3;
@@ -66,7 +67,10 @@ pub(super) fn send_back(broker: &Broker, request: &RemotingCommand) -> Answer {
     message.topic = topic;
     message.queue_id = queue_id;
     message.reconsume_times = tried.saturating_add(1);
-    broker.put(message)?;
+    if let Err(error) = broker.put(message) {
+        let (code, remark) = error.refusal();
+        return Ok(failure(request, code, remark));
+    }
     Ok(success(request))
 }
 
@@ -97,7 +101,6 @@ fn retried_properties(message: &StoredMessage, level: i32) -> String {
 pub(crate) fn due_message(bytes: Bytes) -> Option<StoredMessage> {
     let mut message = StoredMessage::decode(bytes).ok()?;
     let properties = decode_properties(&message.properties);
-    message.topic = properties.get(property::REAL_TOPIC)?.clone();
-    message.queue_id = properties.get(property::REAL_QUEUE_ID)?.parse().ok()?;
+    (message.topic, message.queue_id) = real_place(&properties)?;
     Some(message)
 }

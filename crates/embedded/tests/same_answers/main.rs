@@ -1,13 +1,16 @@
 //! The same questions to this broker and to Apache RocketMQ 5.5.0.
 //!
 //! `answers.txt` was taken from a real cluster. With `ROCKETMQ_NAMESRV` set, a real one is asked
-//! again (with `enablePropertyFilter=false`, which is a broker's default); with
+//! again (with `enablePropertyFilter=false`, which is a broker's default, `recallMessageEnable=true` and
+//! `transactionCheckInterval=1000`); with
 //! `ROCKETMQ_WRITE_ANSWERS` its answers are written to that file.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "../raw_client/mod.rs"]
 mod raw_client;
 mod script;
+
+use std::time::Duration;
 
 use rocketmq_embedded::Cluster;
 use script::Script;
@@ -27,7 +30,13 @@ fn assert_same(expected: &str, found: &str) {
 
 #[test]
 fn this_broker_answers_as_a_real_one_did() {
-    let cluster = Cluster::builder().start().unwrap();
+    let cluster = Cluster::builder()
+        .configure(|config| {
+            config.recall_message_enable = true;
+            config.transaction_check_interval = Duration::from_secs(1);
+        })
+        .start()
+        .unwrap();
     assert_same(ANSWERS, &Script::run(&cluster.namesrv_addr()));
 }
 

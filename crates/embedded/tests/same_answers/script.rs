@@ -4,6 +4,7 @@
 //! words, and sets are sorted.
 
 mod groups;
+mod kinds;
 mod members;
 mod messages;
 mod topics;
@@ -64,6 +65,10 @@ impl Script {
         script.members();
         script.name_server();
         script.notes();
+        script.transactions();
+        script.timers();
+        script.replies();
+        script.queries();
         script.nonsense();
         script.deleted();
         script.text

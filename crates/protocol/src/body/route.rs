@@ -141,7 +141,7 @@ impl TopicRouteData {
                 .split(';')
                 .filter_map(|part| {
                     let mut words = part.split(':');
-                    let broker = words.next()?;
+                    let broker = words.next().filter(|broker| !broker.is_empty())?;
                     let count = words.next()?.trim().parse::<i32>().ok()?;
                     Some((count, broker))
                 })
