@@ -480,9 +480,7 @@ fn batches_are_stored_one_behind_the_other_in_one_queue() {
         .unwrap();
     outcomes.recv_timeout(GENEROUS).unwrap().unwrap();
     producer
-        .send_batch_async_to_queue(messages.clone(), &mq, move |outcome| {
-            to.send(outcome).unwrap()
-        })
+        .send_batch_async_to_queue(messages, &mq, move |outcome| to.send(outcome).unwrap())
         .unwrap();
     let sent = outcomes.recv_timeout(GENEROUS).unwrap().unwrap();
     assert_eq!(sent.message_queue, mq);
