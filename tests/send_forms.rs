@@ -693,7 +693,7 @@ fn values_out_of_range_are_refused_with_the_range() {
         "latency_max has 1 rows and not_available_duration 7",
         "detect_timeout is 0ns, the range is",
         "batch_max_delay is 0ns, the range is 1ms to 30s",
-        "send_msg_max_timeout_per_request is 0, the least is 1 ms",
+        "send_msg_max_timeout_per_request is 0ns, the least is 1 ms",
     ] {
         assert!(error.contains(part), "{error}");
     }

@@ -69,7 +69,8 @@ impl DefaultMQProducer {
     /// when the producer is shut down. A second reply is passed over.
     ///
     /// # Blocking
-    /// At most `timeout`, until a broker has the request.
+    /// At most `timeout`: to find a topic that was not sent to before, and to tell the brokers who
+    /// waits. The request itself is sent asynchronously.
     ///
     /// # Errors
     /// [`ServiceState`](crate::Error::ServiceState) unless the producer is running, and failures to
@@ -87,9 +88,16 @@ impl DefaultMQProducer {
         let end = RequestEnd::Callback(Box::new(callback));
         self.wait_for_reply(&request, timeout, end);
         let left = request.deadline.remaining();
-        if let Err(error) = self.send_with_timeout(&request.message, left) {
-            let futures = request.instance.request_futures();
-            futures.complete(&request.correlation_id, Err(error));
+        let (instance, id) = (Arc::clone(&request.instance), request.correlation_id);
+        let fail = move |error| instance.request_futures().complete(&id, Err(error));
+        let on_sent = fail.clone();
+        let sent = self.send_async_with_timeout(request.message, left, move |outcome| {
+            if let Err(failure) = outcome {
+                on_sent(failure.into());
+            }
+        });
+        if let Err(failure) = sent {
+            fail(failure.into());
         }
         Ok(())
     }
