@@ -805,3 +805,63 @@ fn a_topic_that_comes_later_is_consumed() {
     assert_eq!(inbox.wait_for(1)[0].topic(), later);
     consumer.shutdown(TIMEOUT);
 }
+
+/// Another group that consumes the same topics: what has reached it could have reached the first too.
+fn witness(world: &World, topics: &[&str]) -> (DefaultMQPushConsumer, Inbox) {
+    let mut builder = quick(DefaultMQPushConsumer::builder(unique("witness")))
+        .client_manager(&world.manager)
+        .namesrv_addr(world.target.namesrv())
+        .consume_from_where(ConsumeFromWhere::ConsumeFromFirstOffset);
+    for topic in topics {
+        builder = builder.subscribe(topic, "*");
+    }
+    world.consume(builder)
+}
+
+#[test]
+fn what_is_sent_while_a_consumer_is_suspended_comes_when_it_is_resumed() {
+    let world = World::start(1, 2);
+    let (consumer, inbox) = world.consume(world.builder());
+    let (_witness, seen) = witness(&world, &[&world.topic]);
+    world.send("a", 4);
+    inbox.wait_for_bodies(4);
+    consumer.suspend();
+    world.send("b", 4);
+    seen.wait_for_bodies(8);
+    assert_eq!(inbox.len(), 4, "delivered while suspended");
+    consumer.resume();
+    inbox.wait_for_bodies(8);
+}
+
+#[test]
+fn an_unsubscribed_topic_is_left_and_taken_up_again() {
+    let world = World::start(1, 2);
+    let other = unique("U");
+    world.target.create_topic(&other, 2);
+    let (consumer, inbox) = world.consume(world.builder().subscribe(&other, "*"));
+    let (_witness, seen) = witness(&world, &[&world.topic, &other]);
+    let send_other = |body: &str| {
+        let message = Message::new(other.as_str(), body.to_owned());
+        world.producer.send(&message).unwrap();
+    };
+    world.send("a", 2);
+    send_other("other0");
+    inbox.wait_for_bodies(3);
+    let owns = |topic: &str| {
+        let queues = consumer.owned_queues().into_iter();
+        queues.filter(|mq| mq.topic() == topic).count()
+    };
+    consumer.unsubscribe(&world.topic).unwrap();
+    wait_until("its queues are given up", || owns(&world.topic) == 0);
+    world.send("b", 2);
+    send_other("other1");
+    inbox.wait_for_bodies(4);
+    seen.wait_for_bodies(6);
+    assert_eq!(
+        inbox.len(),
+        4,
+        "delivered after the end of the subscription"
+    );
+    consumer.subscribe(&world.topic, "*").unwrap();
+    inbox.wait_for_bodies(6);
+}
