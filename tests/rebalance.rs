@@ -784,7 +784,8 @@ fn a_note_wakes_its_group_only_and_three_looks_are_all_until_a_token_is_back() {
         consumer.start().unwrap();
         consumer
     };
-    let (g, h) = (start("g"), start("h"));
+    // What h is told of its own start it has looked at when g, on the same connection, has its queues.
+    let (h, g) = (start("h"), start("g"));
     assert_eq!(manager.instance_count(), 1);
     wait_until("both have their queues", || {
         owned(&g, "T").len() == 8 && owned(&h, "T").len() == 8
