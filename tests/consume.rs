@@ -865,3 +865,30 @@ fn an_unsubscribed_topic_is_left_and_taken_up_again() {
     consumer.subscribe(&world.topic, "*").unwrap();
     inbox.wait_for_bodies(6);
 }
+
+/// A broker that hears of a new group's first two offsets at once may lose one of them.
+#[test]
+fn the_first_offset_of_a_topic_is_saved_before_the_others() {
+    let world = World::start(1, 4);
+    let Some(cluster) = world.target.embedded() else {
+        return;
+    };
+    let (consumer, inbox) = world.consume(world.builder().persist_consumer_offset_interval(NEVER));
+    world.send("m", 8);
+    inbox.wait_for_bodies(8);
+    let held = cluster.control(
+        UPDATE_CONSUMER_OFFSET,
+        ControlAction::HoldAnswer,
+        ControlTimes::UntilLifted,
+    );
+    let leaving = consumer.clone();
+    let end = thread::spawn(move || leaving.shutdown(GENEROUS));
+    assert!(held.wait_for_hits(1, GENEROUS));
+    // A pull that comes by later than an offset sent side by side with the first would have.
+    let _other = witness(&world, &[&world.topic]);
+    assert_eq!(held.hits(), 1, "sent before the first was answered");
+    held.lift();
+    let report = end.join().unwrap();
+    assert_eq!(report.offsets_saved, 4, "{report:?}");
+    assert!(world.all_committed());
+}

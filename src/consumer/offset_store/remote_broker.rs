@@ -1,3 +1,5 @@
+use std::collections::BTreeSet;
+
 use rocketmq_protocol::MessageQueue;
 use rocketmq_protocol::body::MASTER_ID;
 
@@ -137,18 +139,40 @@ impl RemoteBrokerOffsetStore {
         }
     }
 
-    /// Sends all offsets side by side, and returns how many the brokers have taken by the deadline.
+    /// Sends all offsets, and returns how many the brokers have taken by the deadline: the first one of
+    /// each broker and topic, side by side, and when they are answered the others.
+    ///
+    /// Of a group that has no offset of a topic yet, a broker keeps the first one in a table that it
+    /// makes then. Two that come at once make two, and one of them is lost, though both are answered
+    /// well (Java broker, `ConsumerOffsetManager#commitOffset`).
     pub(crate) fn persist_all_and_wait(
         &self,
         instance: &MQClientInstance,
         deadline: Deadline,
     ) -> usize {
+        let mut seen = BTreeSet::new();
+        let (first, others): (Vec<_>, Vec<_>) =
+            self.table.snapshot().into_iter().partition(|(mq, _)| {
+                seen.insert((mq.broker_name().to_owned(), mq.topic().to_owned()))
+            });
+        [first, others]
+            .into_iter()
+            .map(|queues| self.persist_and_wait(instance, queues, deadline))
+            .sum()
+    }
+
+    fn persist_and_wait(
+        &self,
+        instance: &MQClientInstance,
+        queues: Vec<(MessageQueue, i64)>,
+        deadline: Deadline,
+    ) -> usize {
         let sending = self.sending.lock();
-        let calls: Vec<_> = self
-            .table
-            .snapshot()
+        let calls: Vec<_> = queues
             .into_iter()
             .map(|(mq, offset)| {
+                // What was committed meanwhile counts.
+                let offset = self.table.read(&mq).unwrap_or(offset);
                 let call = broker_of(instance, &mq).and_then(|addr| {
                     let at = QueueAt {
                         addr: &addr,
