@@ -881,8 +881,7 @@ fn the_first_offset_of_a_topic_is_saved_before_the_others() {
         ControlAction::HoldAnswer,
         ControlTimes::UntilLifted,
     );
-    let leaving = consumer.clone();
-    let end = thread::spawn(move || leaving.shutdown(GENEROUS));
+    let end = thread::spawn(move || consumer.shutdown(GENEROUS));
     assert!(held.wait_for_hits(1, GENEROUS));
     // A pull that comes by later than an offset sent side by side with the first would have.
     let _other = witness(&world, &[&world.topic]);
