@@ -1,7 +1,6 @@
 //! A send that nobody waits for: from attempt to attempt to its callback.
 
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
 use rocketmq_protocol::MessageQueue;
@@ -13,6 +12,7 @@ use super::send_kernel::{Master, Prepared, send_kernel_async};
 use super::send_result::SendResult;
 use crate::client::{MQClientInstance, TopicPublishInfo};
 use crate::error::{Error, Result};
+use crate::service::catch_panic;
 use crate::sync::Arc;
 
 /// What runs with the result of an asynchronous send.
@@ -159,8 +159,8 @@ impl Drop for Due {
             return;
         };
         // Whoever drops this may be in the middle of dropping others.
-        if catch_unwind(AssertUnwindSafe(move || callback(result))).is_err() {
-            log::error!("caught a panic of the callback of a send");
+        if let Err(reason) = catch_panic(move || callback(result)) {
+            log::error!("caught a panic of the callback of a send: {reason}");
         }
     }
 }
