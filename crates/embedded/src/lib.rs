@@ -121,6 +121,7 @@
 //! Each server has a thread that accepts, one for timers, and one for each connection; they are
 //! named `embedded-…` and have ended when [`Cluster::shutdown`] returns.
 
+mod answers;
 mod broker;
 mod broker_config;
 mod cluster;

@@ -7,6 +7,7 @@ use rocketmq_protocol::header::{
 };
 use rocketmq_protocol::{CodecError, RemotingCommand, request_code, response_code};
 
+use crate::answers::{not_supported, refused, see_faq, success};
 use crate::broker::CLUSTER_NAME;
 use crate::connection::Connection;
 use crate::control_action::ServerName;
@@ -175,31 +176,6 @@ impl Service for NameServer {
 /// A field, empty when it is missing: real name servers mostly let that pass.
 fn field<'a>(request: &'a RemotingCommand, name: &str) -> &'a str {
     request.ext_fields.get(name).unwrap_or_default()
-}
-
-/// What Java's servers put behind some remarks (Java `FAQUrl#suggestTodo`).
-pub(crate) fn see_faq(remark: impl Into<String>) -> String {
-    let mut remark = remark.into();
-    remark
-        .push_str("\nSee https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details.");
-    remark
-}
-
-pub(crate) fn success(request: &RemotingCommand) -> RemotingCommand {
-    RemotingCommand::response(request, response_code::SUCCESS, None)
-}
-
-pub(crate) fn not_supported(request: &RemotingCommand) -> RemotingCommand {
-    log::debug!("request code {} is not supported", request.code);
-    let remark = format!(" request type {} not supported", request.code);
-    let code = response_code::REQUEST_CODE_NOT_SUPPORTED;
-    RemotingCommand::response(request, code, Some(remark))
-}
-
-pub(crate) fn refused(request: &RemotingCommand, error: &CodecError) -> RemotingCommand {
-    log::debug!("request code {}: {error}", request.code);
-    let code = response_code::SYSTEM_ERROR;
-    RemotingCommand::response(request, code, Some(error.to_string()))
 }
 
 /// The dialect in which Java writes maps with integer keys. Only masters exist here, so there is

@@ -4,9 +4,9 @@ use rocketmq_protocol::header::{
 use rocketmq_protocol::{OffsetMessageId, RemotingCommand, response_code};
 
 use super::failure;
+use crate::answers::refused;
 use crate::broker::Broker;
 use crate::connection::CallEnd;
-use crate::name_server::refused;
 use crate::reply::Reply;
 
 /// Clients older than this do not know these requests (Java `V3_1_8_SNAPSHOT`).

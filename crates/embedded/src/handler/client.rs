@@ -11,11 +11,11 @@ use rocketmq_protocol::header::{
 use rocketmq_protocol::{ExpressionType, RemotingCommand, mix_all, response_code};
 
 use super::{Answer, failure};
+use crate::answers::success;
 use crate::broker::Broker;
 use crate::connection::Connection;
 use crate::consumer_manager::ClientInfo;
 use crate::member_views::MemberListQuery;
-use crate::name_server::success;
 
 /// What the last heartbeat of each group said of its subscriptions (Java
 /// `consumerGroupHeartbeatTable`): one number a group, whoever of its members sent it.

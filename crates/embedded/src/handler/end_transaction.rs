@@ -5,8 +5,8 @@ use rocketmq_protocol::{
     response_code,
 };
 
+use crate::answers::{refused, success};
 use crate::broker::Broker;
-use crate::name_server::{refused, success};
 use crate::reply::Reply;
 use crate::store::now_millis;
 use crate::transactions::real_place;

@@ -8,8 +8,8 @@ use rocketmq_protocol::validators::check_group;
 use rocketmq_protocol::{RemotingCommand, response_code};
 
 use super::{Answer, failure};
+use crate::answers::success;
 use crate::broker::Broker;
-use crate::name_server::success;
 
 /// UPDATE_AND_CREATE_SUBSCRIPTIONGROUP (200). Without a body it does nothing, with success.
 pub(super) fn update(broker: &Broker, request: &RemotingCommand) -> Answer {

@@ -4,8 +4,8 @@ use rocketmq_protocol::body::{
 };
 
 use super::Answer;
+use crate::answers::success;
 use crate::broker::Broker;
-use crate::name_server::success;
 
 /// LOCK_BATCH_MQ (41): the client gets what it can have.
 pub(super) fn lock_batch(broker: &Broker, request: &RemotingCommand) -> Answer {

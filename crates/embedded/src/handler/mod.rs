@@ -23,8 +23,8 @@ pub(crate) use pull::resume as resume_pull;
 use rocketmq_protocol::{CodecError, RemotingCommand, request_code};
 pub(crate) use send_back::due_message;
 
+use crate::answers::{not_supported, refused};
 use crate::broker::Broker;
-use crate::name_server::{not_supported, refused};
 use crate::reply::Reply;
 
 type Answer = Result<RemotingCommand, CodecError>;

@@ -5,8 +5,8 @@ use rocketmq_protocol::header::{
 use rocketmq_protocol::{RemotingCommand, response_code};
 
 use super::{Answer, failure};
+use crate::answers::success;
 use crate::broker::Broker;
-use crate::name_server::success;
 use crate::queue::Boundary;
 
 /// QUERY_CONSUMER_OFFSET (14).

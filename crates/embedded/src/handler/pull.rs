@@ -9,10 +9,10 @@ use rocketmq_protocol::{
 };
 
 use super::failure;
+use crate::answers::{refused, see_faq};
 use crate::broker::Broker;
 use crate::consumer_manager::Subscription;
 use crate::long_polling::ParkedPull;
-use crate::name_server::{refused, see_faq};
 use crate::queue::{GetResult, GetStatus};
 use crate::reply::Reply;
 use crate::topic_config::TopicConfig;

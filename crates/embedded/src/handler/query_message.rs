@@ -6,8 +6,8 @@ use rocketmq_protocol::header::{
 use rocketmq_protocol::{RemotingCommand, response_code};
 
 use super::{Answer, failure};
+use crate::answers::success;
 use crate::broker::Broker;
-use crate::name_server::success;
 
 /// QUERY_MESSAGE (12): the newest messages that have a key, the oldest of them first (Java
 /// `QueryMessageProcessor#queryMessage`).

@@ -3,8 +3,8 @@ use rocketmq_protocol::header::{RecallMessageRequestHeader, RecallMessageRespons
 use rocketmq_protocol::{RecallHandle, RemotingCommand, property, response_code};
 
 use super::{Answer, failure};
+use crate::answers::success;
 use crate::broker::Broker;
-use crate::name_server::success;
 use crate::store::now_millis;
 use crate::timer_message_store::slot;
 

@@ -3,8 +3,8 @@ use rocketmq_protocol::header::ResetOffsetRequestHeader;
 use rocketmq_protocol::{MessageQueue, RemotingCommand, response_code};
 
 use super::{Answer, failure};
+use crate::answers::success;
 use crate::broker::Broker;
-use crate::name_server::success;
 use crate::queue::Boundary;
 
 /// INVOKE_BROKER_TO_RESET_OFFSET (222), as a broker does it that keeps the reset until the group's

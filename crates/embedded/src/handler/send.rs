@@ -15,9 +15,9 @@ use rocketmq_protocol::{
 };
 
 use super::{Answer, failure, send_batch};
+use crate::answers::{see_faq, success};
 use crate::broker::{Broker, CLUSTER_NAME};
 use crate::connection::Connection;
-use crate::name_server::{see_faq, success};
 use crate::store::now_millis;
 use crate::topic_config::{TopicConfig, validate_topic};
 use crate::transactions::HALF_TOPIC;

@@ -9,8 +9,8 @@ use rocketmq_protocol::{
 
 use super::send::allowed_tries;
 use super::{Answer, failure};
+use crate::answers::{see_faq, success};
 use crate::broker::Broker;
-use crate::name_server::{see_faq, success};
 use crate::transactions::real_place;
 
 /// A message that is given back without a level waits this level and one more each time.

@@ -9,9 +9,9 @@ use rocketmq_protocol::{
 
 use super::failure;
 use super::send::{REGION, Refused, check_topic};
+use crate::answers::{refused, success};
 use crate::broker::Broker;
 use crate::connection::CallEnd;
-use crate::name_server::{refused, success};
 use crate::reply::Reply;
 use crate::store::now_millis;
 

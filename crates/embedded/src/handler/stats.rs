@@ -12,10 +12,10 @@ use rocketmq_protocol::header::{
 use rocketmq_protocol::{MessageQueue, RemotingCommand, response_code};
 
 use super::{Answer, failure};
+use crate::answers::success;
 use crate::broker::Broker;
 use crate::connection;
 use crate::consumer_manager::{ClientInfo, Subscription};
-use crate::name_server::success;
 
 /// GET_TOPIC_STATS_INFO (202). Rates are not measured, and are told as 0.
 pub(super) fn topic(broker: &Broker, request: &RemotingCommand) -> Answer {

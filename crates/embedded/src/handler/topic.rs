@@ -5,8 +5,8 @@ use rocketmq_protocol::header::{CreateTopicRequestHeader, GetTopicConfigRequestH
 use rocketmq_protocol::{RemotingCommand, mix_all, response_code, validators};
 
 use super::{Answer, failure};
+use crate::answers::success;
 use crate::broker::Broker;
-use crate::name_server::success;
 use crate::topic_config::{MULTI_TAG, TopicConfig, validate_topic};
 
 /// Topics that exist beside those that nobody may send to, and that nobody may create.
