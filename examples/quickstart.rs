@@ -162,12 +162,12 @@ impl Job<'_> {
         members: &[usize],
         change: impl FnOnce() -> Result<T, Failure>,
     ) -> Result<T, Failure> {
+        println!("\n{what}:");
         let sender = self.send_some();
         let begun = Instant::now();
         let changed = change()?;
         let settled = self.board.wait_until_settled(members);
         let millis = begun.elapsed().as_millis();
-        println!("\n{what}:");
         for (member, queues) in &self.board.state().owners {
             let names: Vec<&str> = queues.iter().map(String::as_str).collect();
             println!(

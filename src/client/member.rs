@@ -45,6 +45,10 @@ impl Member {
         }
     }
 
+    pub(crate) fn client_config(&self) -> &ClientConfig {
+        &self.client_config
+    }
+
     pub(crate) fn group(&self) -> &str {
         &self.group
     }

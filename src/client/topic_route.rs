@@ -137,7 +137,7 @@ impl TopicRoutes {
             return;
         }
         if !unchanged {
-            log::info!("route of {topic}: {fetched:?}");
+            log::info!("route of {topic}: {}", fetched.summary());
         }
         self.brokers.update(&fetched.broker_datas);
         // Before anybody learns of the queues: whoever does may ask where they are.

@@ -8,6 +8,7 @@ use super::default_mq_push_consumer::DefaultMQPushConsumer;
 use super::default_mq_push_consumer_impl::DefaultMQPushConsumerImpl;
 use super::listener::{MessageListenerConcurrently, MessageQueueListener};
 use super::push_consumer_config::PushConsumerConfig;
+use super::run_time_subscription::warn_of_odd_tag;
 use crate::client::{MQClientManager, next_sub_version};
 use crate::client_config::{self, ClientConfig, client_config_setters};
 use crate::error::{Error, Result};
@@ -51,7 +52,7 @@ impl DefaultMQPushConsumerBuilder {
     /// `subscribe`.
     ///
     /// Tags match exactly, capitals too; blanks around them do not count. Nothing but `||`
-    /// separates them: `Books,Music` and `Books | Music` are one tag each, without a complaint, and
+    /// separates them: `Books,Music` and `Books | Music` are one tag each, which is warned of, and
     /// match messages with that very tag only. A message without a tag matches `*` only.
     pub fn subscribe(mut self, topic: &str, sub_expression: &str) -> Self {
         if let Err(error) = validators::check_topic(topic) {
@@ -59,6 +60,7 @@ impl DefaultMQPushConsumerBuilder {
         }
         match SubscriptionData::build(topic, sub_expression, next_sub_version()) {
             Ok(subscription) => {
+                warn_of_odd_tag(&subscription);
                 self.config
                     .subscriptions
                     .insert(topic.to_owned(), subscription);

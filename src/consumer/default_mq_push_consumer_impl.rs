@@ -21,6 +21,7 @@ use super::push_consumer_config::PushConsumerConfig;
 use super::queue_change_caller::QueueChangeCaller;
 use super::rebalance_push_impl::RebalancePushImpl;
 use super::subscription_table::SubscriptionTable;
+use super::unreachable_brokers::UnreachableBrokers;
 use crate::client::{
     Client, Look, MQClientInstance, MQClientManager, MQConsumerInner, Member, Members, Role,
     RouteOf, ShutdownReport, TopicBalance, next_sub_version,
@@ -55,6 +56,7 @@ pub(super) struct DefaultMQPushConsumerImpl {
     /// Queues whose offset was moved, until their broker has it: a rebalance that gave one up and took
     /// it again meanwhile might be told the old one.
     pub(super) being_moved: Mutex<BTreeSet<MessageQueue>>,
+    pub(super) unreachable: UnreachableBrokers,
     /// Looks for messages that the listener does not return.
     expiry_check: Mutex<Option<TaskHandle>>,
 }
@@ -100,6 +102,7 @@ impl DefaultMQPushConsumerImpl {
             waits_for_memory: AtomicBool::new(false),
             held_pulls: HeldPulls::new(),
             being_moved: Mutex::new(BTreeSet::new()),
+            unreachable: UnreachableBrokers::default(),
             expiry_check: Mutex::new(None),
         }
     }
@@ -175,9 +178,13 @@ impl DefaultMQPushConsumerImpl {
                 log::info!("group {}: topic {topic} has no route yet", self.group());
             }
             Ok(false) => log::warn!(
-                "group {}: the name server does not know topic {topic}; it is asked again, is the \
-                 name right?",
-                self.group()
+                "group {}: the name server does not know topic {topic}, is the name right? It is \
+                 asked again every {} s (poll_name_server_interval)",
+                self.group(),
+                self.member
+                    .client_config()
+                    .poll_name_server_interval
+                    .as_secs_f32()
             ),
             Err(error) => log::warn!("group {}: route of {topic}: {error}", self.group()),
         }

@@ -42,6 +42,8 @@ mod send_back;
 mod start_offset;
 #[cfg(not(loom))]
 mod subscription_table;
+#[cfg(not(loom))]
+mod unreachable_brokers;
 
 #[cfg(not(loom))]
 pub use default_mq_push_consumer::DefaultMQPushConsumer;

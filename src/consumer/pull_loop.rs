@@ -213,7 +213,7 @@ impl DefaultMQPushConsumerImpl {
             response_code::PULL_OFFSET_MOVED => self.on_offset_illegal(&request),
             _ => {
                 // Nothing is there, or nothing that matches.
-                request.failures = 0;
+                self.unreachable.note_answer(&mut request);
                 self.pass_over(&request, reply.header.next_begin_offset);
                 self.again(request, Duration::ZERO);
             }
@@ -251,7 +251,7 @@ impl DefaultMQPushConsumerImpl {
             request.next_offset = Some(offset);
             return self.on_pull_error(request, &error);
         }
-        request.failures = 0;
+        self.unreachable.note_answer(&mut request);
         if pulled.messages.is_empty() {
             self.pass_over(&request, pulled.next_offset);
             return self.again(request, Duration::ZERO);
@@ -272,11 +272,7 @@ impl DefaultMQPushConsumerImpl {
             _ => self.config.pull_time_delay_when_exception,
         };
         if self.is_running() && !request.process_queue.is_given_up() {
-            // A broker that is down for hours, or a topic that was deleted, is told of once.
-            match request.failures {
-                0 => log::warn!("pulling {}: {error}", request.mq),
-                _ => log::debug!("pulling {} once more: {error}", request.mq),
-            }
+            self.unreachable.note_failure(&request, error);
         }
         request.failures = request.failures.saturating_add(1);
         if error.broker_code() == Some(response_code::TOPIC_NOT_EXIST) {

@@ -16,6 +16,7 @@ impl DefaultMQPushConsumerImpl {
         let topic = self.checked_topic(topic)?;
         let data = SubscriptionData::build(&topic, sub_expression, 0)
             .map_err(|error| refused(&topic, &error))?;
+        warn_of_odd_tag(&data);
         if self.member.state() == ServiceState::ShutdownAlready {
             return Err(self.wrong_state("subscribing with"));
         }
@@ -67,5 +68,17 @@ impl DefaultMQPushConsumerImpl {
 fn refused(topic: &str, why: &impl fmt::Display) -> Error {
     Error::InvalidConfig {
         problems: vec![format!("topic {topic:?}: {why}")],
+    }
+}
+
+/// An expression that Java takes as well, and that matches nothing most likely.
+pub(super) fn warn_of_odd_tag(data: &SubscriptionData) {
+    if let Some(tag) = data.odd_tag() {
+        log::warn!(
+            "topic {}: {tag:?} in the expression {:?} is one tag, and only messages with this very tag \
+             match it; tags are separated by ||",
+            data.topic,
+            data.sub_string
+        );
     }
 }

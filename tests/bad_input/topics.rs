@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use rocketmq_blocking::{Message, client_error_code};
+use rocketmq_blocking::{Message, client_error_code, request_code};
 use rocketmq_embedded::Cluster;
 
 use crate::support::{GENEROUS, Inbox, keep_logs, logged, wait_until};
@@ -72,6 +72,46 @@ fn a_consumer_waits_for_a_topic_that_comes_later() {
         producer.send(&Message::new("T", format!("m{n}"))).unwrap();
     }
     inbox.wait_for_bodies(4);
+    assert!(consumer.shutdown(GENEROUS).threads_joined);
+}
+
+#[test]
+fn a_tag_that_looks_like_several_is_warned_of() {
+    keep_logs();
+    for (topic, odd) in [("Odd1", "Books,Music"), ("Odd2", "Books | Music")] {
+        let consumer = consumer_builder("127.0.0.1:1", "odd_tags")
+            .subscribe(topic, odd)
+            .message_listener(Inbox::new().listener())
+            .build()
+            .unwrap();
+        let told = logged(&[topic, odd, "is one tag", "||"]);
+        assert_eq!(told.len(), 1, "{told:?}");
+        consumer.subscribe("Plain", "Books || Music").unwrap();
+        assert!(logged(&["topic Plain", "is one tag"]).is_empty());
+    }
+}
+
+#[test]
+fn a_broker_that_is_gone_is_told_of_once_and_not_once_a_queue() {
+    keep_logs();
+    let cluster = without_auto_create();
+    cluster.create_topic("Outage", 8).unwrap();
+    let consumer = consumer_builder(&cluster.namesrv_addr(), "outage")
+        .subscribe("Outage", "*")
+        .pull_time_delay_when_exception(Duration::from_millis(20))
+        .message_listener(Inbox::new().listener())
+        .build()
+        .unwrap();
+    consumer.start().unwrap();
+    // The queues of the topic and that of the retry topic.
+    assert!(cluster.wait_for(request_code::PULL_MESSAGE, 9, GENEROUS));
+    cluster.stop_broker("broker-a").unwrap();
+    let told = || logged(&["pulling", "topic=Outage", "all queues of its broker"]);
+    wait_until("the log says so", || !told().is_empty());
+    cluster.start_broker("broker-a").unwrap();
+    let pulls = cluster.request_count(request_code::PULL_MESSAGE);
+    assert!(cluster.wait_for(request_code::PULL_MESSAGE, pulls + 9, GENEROUS));
+    assert_eq!(told().len(), 1, "{:?}", told());
     assert!(consumer.shutdown(GENEROUS).threads_joined);
 }
 

@@ -88,6 +88,12 @@ impl SubscriptionData {
         Ok(data)
     }
 
+    /// A tag of the list that looks like several that are separated by something else than `||`.
+    pub fn odd_tag(&self) -> Option<&str> {
+        let odd = |tag: &&String| tag.contains([',', ';', '|', ' ']);
+        self.tags_set.iter().find(odd).map(String::as_str)
+    }
+
     /// Whether a message with this tag is wanted. The broker compares hash codes only, so the
     /// client must look again; a message without tags is wanted by no tag list.
     pub fn matches_tag(&self, tag: Option<&str>) -> bool {

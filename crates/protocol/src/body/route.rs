@@ -126,6 +126,33 @@ impl TopicRouteData {
         self
     }
 
+    /// One line for people: each broker's queues, permission and addresses.
+    pub fn summary(&self) -> String {
+        if self.queue_datas.is_empty() {
+            return "no queues".to_owned();
+        }
+        let brokers = self.queue_datas.iter().map(|queues| {
+            let named = |broker: &&BrokerData| broker.broker_name == queues.broker_name;
+            let addrs: Vec<String> = (self.broker_datas.iter().find(named))
+                .into_iter()
+                .flat_map(|broker| &broker.broker_addrs)
+                .map(|(id, addr)| match id {
+                    0 => addr.clone(),
+                    _ => format!("replica {id} {addr}"),
+                })
+                .collect();
+            let addrs = match addrs.is_empty() {
+                true => "no address".to_owned(),
+                false => addrs.join(", "),
+            };
+            format!(
+                "{} ({addrs}) reads {} and writes {} queues, permission {}",
+                queues.broker_name, queues.read_queue_nums, queues.write_queue_nums, queues.perm
+            )
+        });
+        brokers.collect::<Vec<_>>().join("; ")
+    }
+
     /// The queues a producer may choose from, in the order it goes round them, and whether the
     /// topic has an order configuration (Java `MQClientInstance#topicRouteData2TopicPublishInfo`).
     ///
@@ -191,4 +218,39 @@ fn queues_of(topic: &str, broker: &str, count: i32) -> impl Iterator<Item = Mess
     let broker: Arc<str> = broker.into();
     (0..count.min(MAX_QUEUES_PER_BROKER))
         .map(move |id| MessageQueue::new(Arc::clone(&topic), Arc::clone(&broker), id))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_summary_tells_where_the_queues_are() {
+        let broker = |name: &str, addrs: &[(i64, &str)]| BrokerData {
+            broker_name: name.to_owned(),
+            broker_addrs: addrs
+                .iter()
+                .map(|(id, at)| (*id, (*at).to_owned()))
+                .collect(),
+            ..BrokerData::default()
+        };
+        let queues = |name: &str, perm| QueueData {
+            broker_name: name.to_owned(),
+            perm,
+            read_queue_nums: 8,
+            write_queue_nums: 4,
+            ..QueueData::default()
+        };
+        let route = TopicRouteData {
+            broker_datas: vec![broker("a", &[(0, "h:1"), (1, "h:2")])],
+            queue_datas: vec![queues("a", 6), queues("b", 4)],
+            ..TopicRouteData::default()
+        };
+        assert_eq!(
+            route.summary(),
+            "a (h:1, replica 1 h:2) reads 8 and writes 4 queues, permission 6; \
+             b (no address) reads 8 and writes 4 queues, permission 4"
+        );
+        assert_eq!(TopicRouteData::default().summary(), "no queues");
+    }
 }
