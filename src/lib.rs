@@ -47,6 +47,9 @@ mod client_config;
 mod consumer;
 mod error;
 #[cfg(not(loom))]
+#[doc(hidden)]
+pub mod internals;
+#[cfg(not(loom))]
 mod latency;
 #[cfg(not(loom))]
 mod producer;

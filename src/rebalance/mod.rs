@@ -15,5 +15,5 @@ pub use allocate::{
     MachineRoomResolver,
 };
 pub use allocate_message_queue_strategy::{AllocateError, AllocateMessageQueueStrategy};
-pub(crate) use rebalance_impl::{RebalanceHooks, RebalanceImpl, WorkingQueue};
+pub(crate) use rebalance_impl::{RebalanceHooks, RebalanceImpl, WorkingQueue, sort_client_ids};
 pub(crate) use rebalance_plan::{WorkingState, rebalance_plan};

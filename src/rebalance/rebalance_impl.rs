@@ -163,7 +163,7 @@ impl<Q: WorkingQueue> RebalanceImpl<Q> {
             return TopicBalance::Balanced;
         };
         let mut cid_all = members.cid_all.to_vec();
-        cid_all.sort_by(|a, b| compare_utf16(a, b));
+        sort_client_ids(&mut cid_all);
         if cid_all.iter().filter(|cid| *cid == client_id).count() > 1 {
             log::warn!(
                 "group {}: its broker has more than one member {client_id}: unless this client has \
@@ -318,6 +318,11 @@ impl<Q: WorkingQueue> RebalanceImpl<Q> {
             }
         }
     }
+}
+
+/// Into the order in which Java's members of a group see each other.
+pub(crate) fn sort_client_ids(ids: &mut [String]) {
+    ids.sort_unstable_by(|a, b| compare_utf16(a, b));
 }
 
 #[cfg(test)]
