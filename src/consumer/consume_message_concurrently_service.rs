@@ -1,24 +1,23 @@
 //! Calls the listener (Java `ConsumeMessageConcurrentlyService`).
 
-use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 
 use rocketmq_protocol::body::CMResult;
-use rocketmq_protocol::{MessageExt, MessageQueue, mix_all, property};
+use rocketmq_protocol::{MessageExt, MessageQueue, mix_all};
 
+use super::consume_requests::{ConsumeRequests, show_original_topic};
 use super::default_mq_push_consumer_impl::DefaultMQPushConsumerImpl;
 use super::listener::{
     ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus, MessageListenerConcurrently,
 };
 use super::process_queue::ProcessQueue;
-use crate::client_config::Namespace;
-use crate::service::{PoolReport, RejectedReason, Task, ThreadPool, catch_panic};
+use crate::service::{Parts, PoolReport, RejectedReason, ThreadPool, catch_panic};
 use crate::sync::atomic::{AtomicUsize, Ordering};
-use crate::sync::{Arc, Deadline, Mutex, Weak, channel, now, system_time_millis};
+use crate::sync::{Arc, Deadline, Mutex, channel, now};
 
 /// How long a message waits that could not be given back to its broker.
-const LOCAL_RETRY: Duration = Duration::from_secs(5);
+pub(super) const LOCAL_RETRY: Duration = Duration::from_secs(5);
 
 pub(super) struct ConsumeMessageConcurrentlyService {
     pool: ThreadPool,
@@ -31,14 +30,6 @@ pub(super) struct ConsumeMessageConcurrentlyService {
     directly: Mutex<()>,
     /// Calls of the listener that were not made because the queue was given up.
     let_go: AtomicUsize,
-}
-
-/// Messages of one queue for one call of the listener.
-struct ConsumeRequest {
-    consumer: Weak<DefaultMQPushConsumerImpl>,
-    mq: MessageQueue,
-    process_queue: Arc<ProcessQueue>,
-    messages: Vec<MessageExt>,
 }
 
 impl ConsumeMessageConcurrentlyService {
@@ -65,18 +56,27 @@ impl ConsumeMessageConcurrentlyService {
         consumer: &Arc<DefaultMQPushConsumerImpl>,
         mq: &MessageQueue,
         process_queue: &Arc<ProcessQueue>,
-        mut messages: Vec<MessageExt>,
+        messages: Vec<MessageExt>,
     ) {
-        while !messages.is_empty() {
-            let rest = messages.split_off(self.batch_max_size.min(messages.len()));
-            let request = ConsumeRequest {
-                consumer: Arc::downgrade(consumer),
-                mq: mq.clone(),
-                process_queue: Arc::clone(process_queue),
-                messages: std::mem::replace(&mut messages, rest),
-            };
-            self.execute(consumer, process_queue, Box::new(move || request.run()));
-        }
+        let Some(listener) = self.listener.lock().clone() else {
+            return;
+        };
+        let calls = messages.len().div_ceil(self.batch_max_size);
+        let requests = ConsumeRequests::new(consumer, listener, mq, process_queue, messages);
+        self.execute(consumer, Arc::new(requests), calls);
+    }
+
+    pub(super) fn batch_max_size(&self) -> usize {
+        self.batch_max_size
+    }
+
+    pub(super) fn retry_topic(&self) -> &str {
+        &self.retry_topic
+    }
+
+    /// Notes that the listener was not called because the queue was given up.
+    pub(super) fn note_let_go(&self) {
+        self.let_go.fetch_add(1, Ordering::Relaxed);
     }
 
     /// How many calls of the listener were not made because their queue was given up.
@@ -89,32 +89,28 @@ impl ConsumeMessageConcurrentlyService {
         self.pool.refuse_tasks();
     }
 
-    /// Without a thread to be had, a task is tried again later, until it is taken or its queue is
+    /// Without a thread to be had, they are tried again later, until they are taken or their queue is
     /// dropped.
     fn execute(
         &self,
         consumer: &Arc<DefaultMQPushConsumerImpl>,
-        queue: &Arc<ProcessQueue>,
-        task: Task,
+        requests: Arc<ConsumeRequests>,
+        calls: usize,
     ) {
-        let Err(rejected) = self.pool.execute(task) else {
+        let parts: Arc<dyn Parts> = Arc::<ConsumeRequests>::clone(&requests);
+        let Err(reason) = self.pool.execute_parts(parts, calls) else {
             return;
         };
-        if let RejectedReason::ShutDown = rejected.reason {
+        if let RejectedReason::ShutDown = reason {
             return log::debug!("messages came after the end of the consumer");
         }
-        log::warn!(
-            "messages wait for {} s: {}",
-            LOCAL_RETRY.as_secs(),
-            rejected.reason
-        );
+        log::warn!("messages wait for {} s: {reason}", LOCAL_RETRY.as_secs());
         let weak = Arc::downgrade(consumer);
-        let queue = Arc::clone(queue);
         consumer.later(LOCAL_RETRY, move || {
-            let consumer = weak.upgrade().filter(|_| !queue.is_given_up());
+            let consumer = weak.upgrade().filter(|_| !requests.is_given_up());
             if let Some(consumer) = consumer {
                 let service = consumer.consume_service();
-                service.execute(&consumer, &queue, rejected.task);
+                service.execute(&consumer, requests, calls);
             }
         });
     }
@@ -191,124 +187,5 @@ impl fmt::Debug for ConsumeMessageConcurrentlyService {
             .field("queued", &self.pool.queued())
             .field("active", &self.pool.active_count())
             .finish_non_exhaustive()
-    }
-}
-
-impl ConsumeRequest {
-    fn run(mut self) {
-        let Some(consumer) = self.consumer.upgrade() else {
-            return;
-        };
-        let service = consumer.consume_service();
-        let Some(listener) = service.listener.lock().clone() else {
-            return;
-        };
-        let namespace = &consumer.config.namespace;
-        show_original_topic(&mut self.messages, &service.retry_topic, namespace);
-        if self.process_queue.consume_started(&self.messages).is_err() {
-            service.let_go.fetch_add(1, Ordering::Relaxed);
-            return;
-        }
-        let mut context = ConsumeConcurrentlyContext::new(namespace.unwrap_queue(&self.mq));
-        let called = catch_panic(|| listener.consume_message(&self.messages, &mut context));
-        let status = called.unwrap_or_else(|reason| {
-            let ids: Vec<&str> = self.messages.iter().map(|message| message.msg_id()).collect();
-            log::error!(
-                "group {}, {}: the listener panicked, messages {ids:?} are delivered again: {reason}",
-                consumer.group(),
-                self.mq
-            );
-            ConsumeConcurrentlyStatus::ReconsumeLater
-        });
-        if self.process_queue.is_dropped() {
-            // Another member has the queue and receives them; giving them back as well would
-            // deliver them twice.
-            log::info!(
-                "{}: given up meanwhile, the listener's result is ignored",
-                self.mq
-            );
-            return;
-        }
-        self.process_consume_result(&consumer, status, &context);
-    }
-
-    /// Gives failed messages back, takes finished ones out, and moves the offset on to the smallest
-    /// one that is not finished (Java `processConsumeResult`).
-    fn process_consume_result(
-        self,
-        consumer: &Arc<DefaultMQPushConsumerImpl>,
-        status: ConsumeConcurrentlyStatus,
-        context: &ConsumeConcurrentlyContext,
-    ) {
-        let Self {
-            mq,
-            process_queue,
-            messages,
-            ..
-        } = self;
-        let succeeded = match status {
-            ConsumeConcurrentlyStatus::ConsumeSuccess => {
-                usize::try_from(context.ack_index().saturating_add(1)).unwrap_or(0)
-            }
-            ConsumeConcurrentlyStatus::ReconsumeLater => 0,
-        };
-        let mut finished = Vec::with_capacity(messages.len());
-        let mut to_retry_here = Vec::new();
-        for (position, mut message) in messages.into_iter().enumerate() {
-            let offset = message.queue_offset();
-            if position >= succeeded && process_queue.contains_message(offset) {
-                let level = context.delay_level_when_next_consume();
-                if let Err(error) = consumer.send_message_back(&message, level, &mq) {
-                    log::warn!(
-                        "{mq}: message {} at offset {offset} stays here and is tried again in {} \
-                         s: {error}",
-                        message.msg_id(),
-                        LOCAL_RETRY.as_secs()
-                    );
-                    message.set_reconsume_times(message.reconsume_times().saturating_add(1));
-                    to_retry_here.push(message);
-                    continue;
-                }
-            }
-            finished.push(offset);
-        }
-        if !to_retry_here.is_empty() {
-            let weak = Arc::downgrade(consumer);
-            let queue = Arc::clone(&process_queue);
-            let of = mq.clone();
-            consumer.later(LOCAL_RETRY, move || {
-                if let Some(consumer) = weak.upgrade() {
-                    consumer
-                        .consume_service()
-                        .submit(&consumer, &of, &queue, to_retry_here);
-                }
-            });
-        }
-        if let Some(offset) = process_queue.remove_messages(finished) {
-            consumer.commit(&mq, offset, &process_queue);
-        }
-        if process_queue.consume_ended() {
-            consumer.finish_hand_over(&mq, &process_queue);
-        }
-    }
-}
-
-/// A listener sees a message of the retry topic under the topic it was sent to, and every topic
-/// by its plain name (Java `DefaultMQPushConsumerImpl#resetRetryAndNamespace`).
-fn show_original_topic(messages: &mut [MessageExt], retry_topic: &str, namespace: &Namespace) {
-    let now = system_time_millis().to_string();
-    for message in messages {
-        let original = message
-            .property(property::RETRY_TOPIC)
-            .filter(|_| message.topic() == retry_topic)
-            .map(str::to_owned);
-        let fields = message.message_mut();
-        if let Some(original) = original {
-            fields.set_topic(original);
-        }
-        if let Cow::Owned(plain) = namespace.unwrap(fields.topic()) {
-            fields.set_topic(plain);
-        }
-        fields.put_property(property::CONSUME_START_TIMESTAMP, now.as_str());
     }
 }

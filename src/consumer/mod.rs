@@ -5,6 +5,8 @@ mod admin_requests;
 #[cfg(not(loom))]
 mod consume_message_concurrently_service;
 #[cfg(not(loom))]
+mod consume_requests;
+#[cfg(not(loom))]
 mod default_mq_push_consumer;
 #[cfg(not(loom))]
 mod default_mq_push_consumer_builder;

@@ -6,16 +6,26 @@ use std::{fmt, io};
 
 use super::run_caught;
 use crate::sync::thread::{self, JoinHandle};
-use crate::sync::{Arc, Condvar, Deadline, Mutex};
+use crate::sync::{Arc, Condvar, Deadline, Mutex, MutexGuard};
 
 /// Runs once, on a thread of a pool.
 pub(crate) type Task = Box<dyn FnOnce() + Send>;
+
+/// Work in parts that may run side by side, in any order.
+pub(crate) trait Parts: Send + Sync {
+    /// Does one part, on a thread of a pool.
+    fn run_part(&self);
+}
 
 /// Runs tasks first in, first out, on threads named `{prefix}_{n}`.
 ///
 /// A thread is started when a task finds none idle and the size allows one more; it ends after
 /// 60 s without work (Java's keep-alive time of the consume pools). The queue has no bound: whoever
 /// puts tasks in bounds them. A panic in a task is logged, and its thread goes on.
+///
+/// Sleeping threads are woken one at a time: whoever takes a task and leaves others wakes the next.
+/// So many short tasks that come at once do not wake as many threads, and long ones still get as many
+/// as there are.
 ///
 /// Dropping the pool drops what is queued, lets what runs come to its end, and waits for nothing.
 ///
@@ -104,7 +114,31 @@ impl ThreadPool {
     where
         F: FnOnce() + Send + 'static,
     {
-        self.shared.execute(Box::new(task))
+        let task: Task = Box::new(task);
+        let mut state = self.shared.state.lock();
+        if let Err(reason) = self.shared.make_ready(&mut state) {
+            return Err(Rejected { task, reason });
+        }
+        state.queue.push(task);
+        self.shared.wake_one(state);
+        Ok(())
+    }
+
+    /// Queues all parts of a work, as so many tasks one behind the other.
+    ///
+    /// # Errors
+    ///
+    /// As for [`execute`](Self::execute); no part was queued.
+    pub(crate) fn execute_parts(
+        &self,
+        work: Arc<dyn Parts>,
+        parts: usize,
+    ) -> Result<(), RejectedReason> {
+        let mut state = self.shared.state.lock();
+        self.shared.make_ready(&mut state)?;
+        state.queue.push_parts(work, parts);
+        self.shared.wake_one(state);
+        Ok(())
     }
 
     /// Changes the number of threads, 0 counting as 1. Threads too many end after the task they run.
@@ -136,7 +170,7 @@ impl ThreadPool {
 
     /// How many tasks wait for a thread.
     pub(crate) fn queued(&self) -> usize {
-        self.shared.state.lock().queue.len()
+        self.shared.state.lock().queue.len
     }
 
     /// How many threads there are.
@@ -172,7 +206,7 @@ impl ThreadPool {
             }
         }
         let dropped = std::mem::take(&mut state.queue);
-        let abandoned = dropped.len();
+        let abandoned = dropped.len;
         // Without the lock: what a task owns may come back here in its drop.
         drop(state);
         drop(dropped);
@@ -229,10 +263,67 @@ struct Shared {
     progress: Condvar,
 }
 
-/// While there is a task in the queue, there is a thread in `threads`.
+/// The tasks that wait for a thread; parts of one work are together, and count one by one.
+#[derive(Default)]
+struct Queue {
+    works: VecDeque<Work>,
+    len: usize,
+}
+
+enum Work {
+    Task(Task),
+    Parts { work: Arc<dyn Parts>, left: usize },
+}
+
+impl Queue {
+    fn push(&mut self, task: Task) {
+        self.works.push_back(Work::Task(task));
+        self.len += 1;
+    }
+
+    fn push_parts(&mut self, work: Arc<dyn Parts>, parts: usize) {
+        if parts > 0 {
+            self.works.push_back(Work::Parts { work, left: parts });
+            self.len += parts;
+        }
+    }
+
+    fn pop(&mut self) -> Option<Next> {
+        let next = match self.works.front_mut()? {
+            Work::Parts { work, left } if *left > 1 => {
+                *left -= 1;
+                Next::Part(Arc::clone(work))
+            }
+            _ => match self.works.pop_front()? {
+                Work::Task(task) => Next::Task(task),
+                Work::Parts { work, .. } => Next::Part(work),
+            },
+        };
+        self.len -= 1;
+        Some(next)
+    }
+}
+
+/// What a thread does next.
+enum Next {
+    Task(Task),
+    Part(Arc<dyn Parts>),
+}
+
+impl Next {
+    fn run(self) {
+        match self {
+            Self::Task(task) => task(),
+            Self::Part(work) => work.run_part(),
+        }
+    }
+}
+
+/// While there is a task in the queue, there is a thread in `threads`; and while there is one and a
+/// thread sleeps, a thread is on its way to take it.
 #[derive(Default)]
 struct State {
-    queue: VecDeque<Task>,
+    queue: Queue,
     size: usize,
     /// Those that can take a task; a thread is in here until it decides to end.
     threads: Vec<JoinHandle>,
@@ -241,6 +332,10 @@ struct State {
     started: u64,
     /// Threads that wait for a task, or were just started and have not looked for one yet.
     idle: usize,
+    /// Of these, those that sleep, or have been woken and not yet arrived.
+    sleeping: usize,
+    /// One of them has been woken and has not arrived.
+    waking: bool,
     active: usize,
     completed: usize,
     /// How many had run when the end began.
@@ -259,11 +354,18 @@ impl State {
     }
 
     fn wants_thread(&self) -> bool {
-        !self.shut_down && self.threads.len() < self.size && self.idle < self.queue.len()
+        !self.shut_down && self.threads.len() < self.size && self.idle < self.queue.len
+    }
+
+    /// Whether a sleeping thread is to be woken, which the caller then does.
+    fn wants_wake(&mut self) -> bool {
+        let wants = self.queue.len > 0 && self.sleeping > 0 && !self.waking;
+        self.waking |= wants;
+        wants
     }
 
     fn is_drained(&self) -> bool {
-        self.queue.is_empty() && self.active <= self.waiting_tasks
+        self.queue.len == 0 && self.active <= self.waiting_tasks
     }
 
     fn has_free_thread(&self) -> bool {
@@ -272,31 +374,40 @@ impl State {
 }
 
 impl Shared {
-    fn execute(self: &Arc<Self>, task: Task) -> Result<(), Rejected> {
-        let mut state = self.state.lock();
+    /// Sees to it that there is a thread for one task more.
+    fn make_ready(self: &Arc<Self>, state: &mut State) -> Result<(), RejectedReason> {
         if state.shut_down {
-            return Err(Rejected {
-                task,
-                reason: RejectedReason::ShutDown,
-            });
+            return Err(RejectedReason::ShutDown);
         }
-        state.queue.push_back(task);
-        if state.wants_thread() {
-            if let Err(error) = self.start_thread(&mut state) {
+        if state.threads.len() < state.size && state.idle <= state.queue.len {
+            if let Err(error) = self.start_thread(state) {
                 if state.threads.is_empty() {
-                    if let Some(task) = state.queue.pop_back() {
-                        return Err(Rejected {
-                            task,
-                            reason: RejectedReason::NoThread(error),
-                        });
-                    }
+                    return Err(RejectedReason::NoThread(error));
                 }
                 log::warn!("{}: cannot start a thread: {error}", self.name_prefix);
             }
         }
-        drop(state);
-        self.work.notify_one();
         Ok(())
+    }
+
+    /// Wakes a thread if that is needed.
+    fn wake_one(&self, mut state: MutexGuard<'_, State>) {
+        let wake = state.wants_wake();
+        drop(state);
+        if wake {
+            self.work.notify_one();
+        }
+    }
+
+    /// Has somebody else look for what is left of the queue.
+    fn pass_on(self: &Arc<Self>, mut state: MutexGuard<'_, State>) {
+        // A thread that was just started looks by itself.
+        if state.idle == 0 && state.wants_thread() {
+            if let Err(error) = self.start_thread(&mut state) {
+                log::debug!("{}: cannot start a thread: {error}", self.name_prefix);
+            }
+        }
+        self.wake_one(state);
     }
 
     /// The lock is held over this, so the thread finds itself in `threads`.
@@ -312,16 +423,16 @@ impl Shared {
         Ok(())
     }
 
-    fn work(&self, name: &str) {
+    fn work(self: &Arc<Self>, name: &str) {
         let mut state = self.state.lock();
         state.idle -= 1;
         let mut timed_out = false;
         while state.threads.len() <= state.size {
             // After a time-out too: a task may have come while this thread waited for the lock.
-            if let Some(task) = state.queue.pop_front() {
+            if let Some(next) = state.queue.pop() {
                 state.active += 1;
-                drop(state);
-                run_caught(name, task);
+                self.pass_on(state);
+                run_caught(name, || next.run());
                 state = self.state.lock();
                 state.active -= 1;
                 state.completed += 1;
@@ -333,8 +444,12 @@ impl Shared {
                 break;
             } else {
                 state.idle += 1;
+                state.sleeping += 1;
                 let until = Deadline::after(self.idle_time);
                 timed_out = self.work.wait_until(&mut state, until);
+                // Whoever was woken: this thread is the one that has arrived.
+                state.waking = false;
+                state.sleeping -= 1;
                 state.idle -= 1;
             }
         }
@@ -342,6 +457,8 @@ impl Shared {
             let thread = state.threads.swap_remove(index);
             state.ended.push(thread);
         }
+        // One that was woken and ends, because it is one too many, took no task.
+        self.wake_one(state);
         self.progress.notify_all();
     }
 }

@@ -44,7 +44,7 @@ use real as imp;
 pub(crate) use std::sync::{Arc, Weak};
 
 pub(crate) use deadline::{Clock, Deadline, add, now, system_time_millis};
-pub(crate) use imp::{Condvar, Mutex, RwLock, atomic};
+pub(crate) use imp::{Condvar, Mutex, MutexGuard, RwLock, atomic};
 #[cfg(not(loom))]
 pub(crate) use imp::{Lazy, OnceCell, channel};
 pub(crate) use mailbox::{Mailbox, Taken};

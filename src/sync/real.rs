@@ -5,7 +5,7 @@ use std::cell::Cell;
 use super::Deadline;
 
 pub(crate) type Mutex<T> = parking_lot::Mutex<T>;
-type MutexGuard<'a, T> = parking_lot::MutexGuard<'a, T>;
+pub(crate) type MutexGuard<'a, T> = parking_lot::MutexGuard<'a, T>;
 pub(crate) type RwLock<T> = parking_lot::RwLock<T>;
 
 pub(crate) type Lazy<T, F = fn() -> T> = once_cell::sync::Lazy<T, F>;
