@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use rocketmq_protocol::compression::CompressionType;
 use rocketmq_protocol::mix_all::AUTO_CREATE_TOPIC_KEY_TOPIC;
 use rocketmq_protocol::validators;
 
@@ -8,7 +9,7 @@ use super::default_mq_producer_impl::{
     DEFAULT_RETRY_RESPONSE_CODES, DefaultMQProducerImpl, ProducerConfig,
 };
 use super::produce_accumulator::AutoBatchConfig;
-use super::send_kernel::SendSettings;
+use super::send_kernel::{COMPRESS_LEVEL, SendSettings};
 use super::send_outcome::RetryPolicy;
 use crate::client::MQClientManager;
 use crate::client_config::{self, ClientConfig, Namespace, client_config_setters};
@@ -38,6 +39,8 @@ impl DefaultMQProducerBuilder {
                     create_topic_key: AUTO_CREATE_TOPIC_KEY_TOPIC.to_owned(),
                     default_topic_queue_nums: 4,
                     compress_msg_body_over_howmuch: 4096,
+                    compress_type: CompressionType::default(),
+                    compress_level: COMPRESS_LEVEL,
                     max_message_size: 4 * 1024 * 1024,
                 },
                 send_msg_timeout: Duration::from_secs(3),
@@ -220,10 +223,27 @@ impl DefaultMQProducerBuilder {
         self
     }
 
-    /// Bodies of at least so many bytes are compressed. Default 4096; Java
+    /// Bodies of at least so many bytes are compressed, unless they go in a batch. Default 4096
+    /// bytes, any number is right: 0 compresses all, [`usize::MAX`] none; Java
     /// `compressMsgBodyOverHowmuch`.
     pub fn compress_msg_body_over_howmuch(mut self, bytes: usize) -> Self {
         self.config.send.compress_msg_body_over_howmuch = bytes;
+        self
+    }
+
+    /// How bodies are compressed. Consumers of this library and of Java 4.9.4 and later read all kinds;
+    /// older ones read zlib only. Default [`Zlib`](CompressionType::Zlib); Java `compressType`, set
+    /// for a whole process by the property `rocketmq.message.compressType`.
+    pub fn compress_type(mut self, kind: CompressionType) -> Self {
+        self.config.send.compress_type = kind;
+        self
+    }
+
+    /// How hard bodies are compressed: more is smaller and slower. Default 5; 0 to 9 for zlib, 1 to
+    /// 22 for Zstandard, and without a meaning for LZ4, as in Java; Java `compressLevel`, set for a
+    /// whole process by the property `rocketmq.message.compressLevel`.
+    pub fn compress_level(mut self, level: i32) -> Self {
+        self.config.send.compress_level = level;
         self
     }
 
@@ -286,6 +306,12 @@ impl DefaultMQProducerBuilder {
             problems.push(format!(
                 "default_topic_queue_nums is {}, the least is 1",
                 send.default_topic_queue_nums
+            ));
+        }
+        let (kind, level) = (send.compress_type, send.compress_level);
+        if let Some(levels) = kind.levels().filter(|levels| !levels.contains(&level)) {
+            problems.push(format!(
+                "compress_level is {level}, the range is {levels:?} for {kind:?}"
             ));
         }
         if send.max_message_size == 0 {
