@@ -12,7 +12,7 @@ use rocketmq_protocol::{
 };
 
 use super::attempts::Attempt;
-use super::message_batch::{check_batch, is_wait_store_msg_ok};
+use super::message_batch::check_batch;
 use super::message_client_id_setter::create_uniq_id;
 use super::send_result::SendResult;
 use crate::client::{MQClientInstance, RouteOf, SendReply};
@@ -188,7 +188,7 @@ impl Prepared {
                 "the batch has {length} bytes, max_message_size is {most}: split it"
             )));
         }
-        let wait = is_wait_store_msg_ok(first).to_string();
+        let wait = first.is_wait_store_msg_ok().to_string();
         properties.insert(property::WAIT_STORE_MSG_OK.to_owned(), wait);
         if let Some(namespace) = settings.namespace.name() {
             properties.insert(property::INSTANCE_ID.to_owned(), namespace.to_owned());
@@ -353,6 +353,12 @@ fn check_message(message: &Message, topic: &str, max_message_size: usize) -> Res
     if length > max_message_size {
         return Err(refused(format!(
             "the body has {length} bytes, max_message_size is {max_message_size}"
+        )));
+    }
+    let light = message.property(property::INNER_MULTI_DISPATCH);
+    if let Some(queues) = light.filter(|queues| queues.contains('/')) {
+        return Err(refused(format!(
+            "the light queues {queues:?} contain '/', which their names may not"
         )));
     }
     Ok(())
