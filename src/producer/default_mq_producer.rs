@@ -108,7 +108,9 @@ impl DefaultMQProducer {
         &self.handle.client().config.send.namespace
     }
 
-    /// The queues of a topic that can be written, sorted by broker name and id.
+    /// The queues of a topic that can be written, in the order in which sends go round them: by
+    /// broker name and id, or as the topic's order configuration says, which names brokers also when
+    /// they are gone.
     ///
     /// # Blocking
     /// At most `mq_client_api_timeout` for each name server, 6 s in all.
