@@ -64,7 +64,8 @@ impl DefaultMQProducer {
     /// Starts the producer.
     ///
     /// # Blocking
-    /// It starts threads and connects to nobody; brokers are met at the first send.
+    /// It starts threads and connects to nobody; brokers are met at the first send, unless
+    /// [`topics`](DefaultMQProducerBuilder::topics) are named.
     ///
     /// # Errors
     /// [`ServiceState`](crate::Error::ServiceState) when it was started or shut down before;
@@ -266,8 +267,12 @@ impl DefaultMQProducer {
             .update_name_server_address_list(list)
     }
 
-    /// Ends the producer for good: it leaves its group, and the last client of an instance stops the
-    /// instance's threads. Calling it again returns the first call's report.
+    /// Ends the producer for good: what is gathered is sent and asynchronous sends are waited for, then
+    /// it leaves its group, and the last client of an instance stops the instance's threads. Calling
+    /// it again returns the first call's report.
+    ///
+    /// The report counts the asynchronous sends whose callbacks returned meanwhile, `drained`, and
+    /// those that were not waited for any longer, `abandoned`; their callbacks run as well.
     ///
     /// # Blocking
     /// At most `timeout`; not at all on a thread of this library, where the work goes on in the

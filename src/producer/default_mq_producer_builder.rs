@@ -4,6 +4,7 @@ use rocketmq_protocol::compression::CompressionType;
 use rocketmq_protocol::mix_all::AUTO_CREATE_TOPIC_KEY_TOPIC;
 use rocketmq_protocol::validators;
 
+use super::back_pressure_settings;
 use super::default_mq_producer::DefaultMQProducer;
 use super::default_mq_producer_impl::{
     DEFAULT_RETRY_RESPONSE_CODES, DefaultMQProducerImpl, ProducerConfig,
@@ -43,6 +44,7 @@ impl DefaultMQProducerBuilder {
                     compress_level: COMPRESS_LEVEL,
                     max_message_size: 4 * 1024 * 1024,
                 },
+                topics: Vec::new(),
                 send_msg_timeout: Duration::from_secs(3),
                 retry_times_when_send_failed: 2,
                 retry_times_when_send_async_failed: 2,
@@ -70,6 +72,15 @@ impl DefaultMQProducerBuilder {
     /// [`MQClientManager::global`].
     pub fn client_manager(mut self, manager: &MQClientManager) -> Self {
         self.manager = manager.clone();
+        self
+    }
+
+    /// Topics whose routes are fetched by the start, which takes up to
+    /// [`send_msg_timeout`](Self::send_msg_timeout) for them: the first sends to them ask no name
+    /// server, and their brokers know the producer before it has sent anything, and may ask it what
+    /// became of transactions. A topic that is not found is a warning. Default none; Java `topics`.
+    pub fn topics<T: Into<String>>(mut self, topics: impl IntoIterator<Item = T>) -> Self {
+        self.config.topics = topics.into_iter().map(Into::into).collect();
         self
     }
 
@@ -291,6 +302,11 @@ impl DefaultMQProducerBuilder {
                 send.create_topic_key
             ));
         }
+        for topic in &self.config.topics {
+            if let Err(error) = validators::check_topic(&send.namespace.wrap(topic)) {
+                problems.push(format!("topics: {topic:?}: {error}"));
+            }
+        }
         for (name, timeout) in [
             ("send_msg_timeout", Some(self.config.send_msg_timeout)),
             (
@@ -317,23 +333,10 @@ impl DefaultMQProducerBuilder {
         if send.max_message_size == 0 {
             problems.push("max_message_size is 0, the least is 1".to_owned());
         }
-        let least = [
-            (
-                "back_pressure_for_async_send_num",
-                self.config.back_pressure_for_async_send_num,
-                10,
-            ),
-            (
-                "back_pressure_for_async_send_size",
-                self.config.back_pressure_for_async_send_size,
-                1024 * 1024,
-            ),
-        ];
-        for (name, value, least) in least {
-            if value < least {
-                problems.push(format!("{name} is {value}, the least is {least}"));
-            }
-        }
+        problems.extend(back_pressure_settings::problems(
+            self.config.back_pressure_for_async_send_num,
+            self.config.back_pressure_for_async_send_size,
+        ));
         let auto_batch = &self.config.auto_batch;
         problems.extend(auto_batch.problems(self.config.send.max_message_size));
         let strategy = MQFaultStrategy::new(&self.config.latency, Clock::Real);

@@ -25,7 +25,8 @@ use crate::sync::Arc;
 ///
 /// Brokers ask any producer of the group, so all of them must be able to say what became of the work
 /// of any other. They ask those that they know from heartbeats: a producer is known to a broker once
-/// it has sent to a topic of it.
+/// a route has named the broker, so when it has sent to a topic of it, or is told of one by
+/// [`topics`](DefaultMQProducerBuilder::topics). The same is true of Java's.
 ///
 /// # Java
 /// `TransactionMQProducer`
