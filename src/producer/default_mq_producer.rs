@@ -46,7 +46,8 @@ pub struct DefaultMQProducer {
 }
 
 impl DefaultMQProducer {
-    /// Begins to set up a producer of a group.
+    /// Begins to set up a producer of a group: at most 120 characters of `% | - _ 0-9 a-z A-Z`, and not
+    /// `DEFAULT_PRODUCER`; Java `producerGroup`.
     pub fn builder(producer_group: impl Into<String>) -> DefaultMQProducerBuilder {
         DefaultMQProducerBuilder::new(producer_group.into())
     }

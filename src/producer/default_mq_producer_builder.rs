@@ -84,28 +84,32 @@ impl DefaultMQProducerBuilder {
         self
     }
 
-    /// The time limit of a send, all attempts together. Default 3 s; Java `sendMsgTimeout`.
+    /// The time limit of a send, all attempts together. Default 3 s, at least 1 ms; Java
+    /// `sendMsgTimeout`.
     pub fn send_msg_timeout(mut self, timeout: Duration) -> Self {
         self.config.send_msg_timeout = timeout;
         self
     }
 
     /// The time limit of one attempt, as long as another one is possible, so that a silent broker
-    /// does not use up the whole time. Default: none; Java `sendMsgMaxTimeoutPerRequest`.
+    /// does not use up the whole time. Default: none, at least 1 ms; Java
+    /// `sendMsgMaxTimeoutPerRequest`, where a negative number is none.
     pub fn send_msg_max_timeout_per_request(mut self, timeout: Duration) -> Self {
         self.retry_policy().send_msg_max_timeout_per_request = Some(timeout);
         self
     }
 
-    /// How often a failed synchronous send is tried again on another broker. Default 2, so three attempts in
-    /// all; Java `retryTimesWhenSendFailed`.
+    /// How often a failed synchronous send is tried again on another broker, while there is time.
+    /// Default 2, so three attempts in all; any number is right, and 0 is one attempt; Java
+    /// `retryTimesWhenSendFailed`.
     pub fn retry_times_when_send_failed(mut self, times: u32) -> Self {
         self.config.retry_times_when_send_failed = times;
         self
     }
 
     /// How often a failed asynchronous send is tried again on another broker, while there is time.
-    /// Default 2, so three attempts in all; Java `retryTimesWhenSendAsyncFailed`.
+    /// Default 2, so three attempts in all; any number is right, and 0 is one attempt; Java
+    /// `retryTimesWhenSendAsyncFailed`.
     ///
     /// Here a broker's error is followed by another attempt as in a synchronous send; in Java it is
     /// not.
@@ -115,21 +119,30 @@ impl DefaultMQProducerBuilder {
     }
 
     /// Whether an asynchronous send waits for room when too many messages or bytes are under way,
-    /// until its own timeout. Default no; Java `enableBackpressureForAsyncMode`.
+    /// until its own timeout. Default no; Java `enableBackpressureForAsyncMode`. It can be switched at
+    /// any time:
+    /// [`set_enable_backpressure_for_async_mode`](DefaultMQProducer::set_enable_backpressure_for_async_mode).
+    ///
+    /// The room is free again once the outcome is there. A callback that waits for a thread, because
+    /// all are in callbacks that take long, takes none; in Java it does, and callbacks that send may
+    /// wait for each other there.
     pub fn enable_backpressure_for_async_mode(mut self, enable: bool) -> Self {
         self.config.enable_backpressure_for_async_mode = enable;
         self
     }
 
     /// The most asynchronous sends under way, if they wait for room. Default 1024, at least 10; Java
-    /// `backPressureForAsyncSendNum`.
+    /// `backPressureForAsyncSendNum`. It can be changed at any time:
+    /// [`set_back_pressure_for_async_send_num`](DefaultMQProducer::set_back_pressure_for_async_send_num).
     pub fn back_pressure_for_async_send_num(mut self, count: usize) -> Self {
         self.config.back_pressure_for_async_send_num = count;
         self
     }
 
     /// The most bytes of bodies under way in asynchronous sends, if they wait for room; a larger
-    /// message goes alone. Default 100 MiB, at least 1 MiB; Java `backPressureForAsyncSendSize`.
+    /// message goes alone. Default 100 MiB, at least 1 MiB; Java `backPressureForAsyncSendSize`. It
+    /// can be changed at any time:
+    /// [`set_back_pressure_for_async_send_size`](DefaultMQProducer::set_back_pressure_for_async_send_size).
     pub fn back_pressure_for_async_send_size(mut self, bytes: usize) -> Self {
         self.config.back_pressure_for_async_send_size = bytes;
         self
@@ -182,7 +195,7 @@ impl DefaultMQProducerBuilder {
         self
     }
 
-    /// From which latencies on a broker is avoided, ascending; the other column of the table is
+    /// From which latencies on a broker is avoided, at least one, ascending; the other column of the table is
     /// [`not_available_duration`](Self::not_available_duration), of the same length. Default 50, 100,
     /// 550, 1800, 3000, 5000 and 15000 ms; Java `latencyMax`.
     pub fn latency_max(mut self, latencies: impl Into<Vec<Duration>>) -> Self {
@@ -197,9 +210,9 @@ impl DefaultMQProducerBuilder {
         self
     }
 
-    /// Whether brokers of which something is remembered are probed every 3 s, by a thread of its
-    /// own. A broker that a send did not reach is then avoided until a probe reaches it, unless no
-    /// other is left; without the detector it counts as reachable. Default no; Java
+    /// Whether brokers of which something is remembered are probed every 3 s, by a thread of its own.
+    /// When all brokers are to be left alone for a while, those that a send did not reach, and no
+    /// probe since, then come last; without the detector all count as reachable. Default no; Java
     /// `startDetectorEnable`. It can be switched at any time:
     /// [`set_start_detector_enable`](DefaultMQProducer::set_start_detector_enable).
     pub fn start_detector_enable(mut self, enable: bool) -> Self {
@@ -228,7 +241,7 @@ impl DefaultMQProducerBuilder {
     }
 
     /// The response codes after which another broker is tried. Default 1, 2, 14, 16, 17, 204, 205
-    /// and 1500; Java `retryResponseCodes`.
+    /// and 1500; none at all is right; Java `retryResponseCodes`.
     pub fn retry_response_codes(mut self, codes: impl IntoIterator<Item = i32>) -> Self {
         self.retry_policy().retry_response_codes = codes.into_iter().collect();
         self
@@ -258,21 +271,22 @@ impl DefaultMQProducerBuilder {
         self
     }
 
-    /// The largest body, in bytes, before compression. Default 4 MiB; Java `maxMessageSize`.
+    /// The largest body, in bytes, before compression. Default 4 MiB, at least 1 byte; brokers have a
+    /// limit of their own, 4 MiB unless set otherwise; Java `maxMessageSize`.
     pub fn max_message_size(mut self, bytes: usize) -> Self {
         self.config.send.max_message_size = bytes;
         self
     }
 
     /// The most queues per broker that a topic gets when it is created by the first send to it.
-    /// Default 4; Java `defaultTopicQueueNums`.
+    /// Default 4, at least 1; Java `defaultTopicQueueNums`.
     pub fn default_topic_queue_nums(mut self, queues: i32) -> Self {
         self.config.send.default_topic_queue_nums = queues;
         self
     }
 
     /// The topic whose settings a topic takes that is created by the first send to it. Default
-    /// TBW102; Java `createTopicKey`.
+    /// TBW102, any name of a topic; Java `createTopicKey`.
     pub fn create_topic_key(mut self, topic: impl Into<String>) -> Self {
         self.config.send.create_topic_key = topic.into();
         self
