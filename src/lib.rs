@@ -85,6 +85,7 @@ pub use remoting::AclClientRPCHook;
 pub use remoting::rpc_hook::RPCHook;
 pub use rocketmq_protocol::acl::SessionCredentials;
 pub use rocketmq_protocol::body::ConsumeFromWhere;
+pub use rocketmq_protocol::compression::CompressionType;
 pub use rocketmq_protocol::{
     CodecError, ExpressionType, ExtFields, LanguageCode, Message, MessageExt, MessageQueue,
     Properties, RemotingCommand, SerializeType, SubscriptionData, property, request_code,

@@ -443,6 +443,7 @@ fn b80_bad_segments_of_an_order_configuration_are_passed_over() {
         "a:4;b:-1",
         ";a:4",
         "b:99999999999;a:4",
+        "a:4;b:2147483647",
     ] {
         assert_eq!(queues(conf), "a0 a1 a2 a3", "{conf}");
     }
@@ -452,7 +453,7 @@ fn b80_bad_segments_of_an_order_configuration_are_passed_over() {
 #[test]
 fn b80_a_number_of_queues_without_measure_is_cut() {
     let route = TopicRouteData {
-        order_topic_conf: Some("a:2147483647;".repeat(1000)),
+        order_topic_conf: Some("a:65536;".repeat(1000)),
         ..TopicRouteData::default()
     };
     assert!(route.publish_queues("T").0.len() <= 1 << 20);

@@ -15,8 +15,8 @@ use std::time::Duration;
 
 use rocketmq_blocking::{
     ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus, ConsumeFromWhere, DefaultMQProducer,
-    DefaultMQPushConsumer, Error, MQClientManager, Message, MessageExt, Result, client_error_code,
-    create_reply_message, request_code,
+    DefaultMQPushConsumer, Error, MQClientManager, Message, MessageExt, MessageQueue, Result,
+    client_error_code, create_reply_message, request_code,
 };
 use rocketmq_embedded::{Cluster, ControlAction, ControlTimes};
 use support::{GENEROUS, Target, quick, unique, wait_until};
@@ -132,6 +132,102 @@ fn a_question_is_answered_on_any_cluster() {
         assert_eq!(&reply.body()[..], body);
         sent.recv_timeout(GENEROUS).unwrap().unwrap();
     }
+    consumer.shutdown(TIMEOUT);
+}
+
+/// On a real cluster too.
+#[test]
+fn a_question_goes_to_the_queue_that_is_named_or_chosen() {
+    const QUEUES: i32 = 4;
+    let target = Target::start(1);
+    let topic = unique("Questions");
+    target.create_topic(&topic, QUEUES as u16);
+    let producer = |group: &str| {
+        let producer = DefaultMQProducer::builder(unique(group))
+            .client_manager(&MQClientManager::new())
+            .namesrv_addr(target.namesrv())
+            .build()
+            .unwrap();
+        producer.start().unwrap();
+        producer
+    };
+    let (requester, replier) = (producer("requester"), producer("replier"));
+    let answer = move |messages: &[MessageExt], _: &mut ConsumeConcurrentlyContext| {
+        for message in messages {
+            let reply = create_reply_message(message, message.queue_id().to_string()).unwrap();
+            replier.send(&reply).unwrap();
+        }
+        ConsumeConcurrentlyStatus::ConsumeSuccess
+    };
+    let consumer = DefaultMQPushConsumer::builder(unique("repliers"))
+        .client_manager(&MQClientManager::new())
+        .namesrv_addr(target.namesrv())
+        .consume_from_where(ConsumeFromWhere::ConsumeFromFirstOffset)
+        .subscribe(&topic, "*")
+        .message_listener(answer);
+    let consumer = quick(consumer).build().unwrap();
+    consumer.start().unwrap();
+
+    let queue = |reply: Result<MessageExt>| -> i32 {
+        let body = reply.unwrap().body().to_vec();
+        String::from_utf8(body).unwrap().parse().unwrap()
+    };
+    let question = Message::new(&*topic, "which queue?");
+    let numbered = |mqs: &[MessageQueue], _: &Message, number: &i32| {
+        let named = mqs.iter().find(|mq| mq.queue_id() == *number);
+        named.cloned()
+    };
+    let queues = requester.fetch_publish_message_queues(&topic).unwrap();
+    for number in 0..QUEUES {
+        let mq = queues.iter().find(|mq| mq.queue_id() == number).unwrap();
+        let reply = requester.request_to_queue(&question, mq, GENEROUS);
+        assert_eq!(queue(reply), number);
+        let reply = requester.request_with_selector(&question, &numbered, &number, GENEROUS);
+        assert_eq!(queue(reply), number);
+        let (told, outcome) = mpsc::channel();
+        let also = told.clone();
+        requester
+            .request_async_to_queue(&question, mq, GENEROUS, move |reply| {
+                told.send(reply).unwrap();
+            })
+            .unwrap();
+        assert_eq!(queue(outcome.recv_timeout(GENEROUS).unwrap()), number);
+        requester
+            .request_async_with_selector(&question, numbered, number, GENEROUS, move |reply| {
+                also.send(reply).unwrap();
+            })
+            .unwrap();
+        assert_eq!(queue(outcome.recv_timeout(GENEROUS).unwrap()), number);
+        outcome.recv_timeout(GENEROUS).unwrap_err();
+    }
+
+    let elsewhere = MessageQueue::new("Elsewhere", queues[0].broker_name(), 0);
+    let none = |_: &[MessageQueue], _: &Message, _: &i32| None;
+    let refused = requester
+        .request_to_queue(&question, &elsewhere, GENEROUS)
+        .unwrap_err();
+    assert!(matches!(refused, Error::InvalidMessage { .. }), "{refused}");
+    let refused = requester
+        .request_with_selector(&question, &none, &0, GENEROUS)
+        .unwrap_err();
+    assert!(matches!(refused, Error::MQClient { .. }), "{refused}");
+    let (told, outcomes) = mpsc::channel();
+    let also = told.clone();
+    requester
+        .request_async_to_queue(&question, &elsewhere, GENEROUS, move |reply| {
+            told.send(reply).unwrap();
+        })
+        .unwrap();
+    let refused = outcomes.recv_timeout(GENEROUS).unwrap().unwrap_err();
+    assert!(matches!(refused, Error::InvalidMessage { .. }), "{refused}");
+    requester
+        .request_async_with_selector(&question, none, 0, GENEROUS, move |reply| {
+            also.send(reply).unwrap();
+        })
+        .unwrap();
+    let refused = outcomes.recv_timeout(GENEROUS).unwrap().unwrap_err();
+    assert!(matches!(refused, Error::MQClient { .. }), "{refused}");
+    outcomes.recv_timeout(GENEROUS).unwrap_err();
     consumer.shutdown(TIMEOUT);
 }
 

@@ -241,7 +241,9 @@ fn a_shutdown_waits_for_what_is_under_way() {
     });
     assert_eq!(done.load(Ordering::SeqCst), 0);
     held.lift();
-    assert!(end.join().unwrap().threads_joined);
+    let report = end.join().unwrap();
+    assert!(report.threads_joined);
+    assert_eq!((report.drained, report.abandoned), (10, 0));
     assert_eq!(done.load(Ordering::SeqCst), 10, "all callbacks have run");
 }
 
@@ -258,11 +260,43 @@ fn what_a_shutdown_cannot_wait_for_is_told_all_the_same() {
     let (to, outcomes) = told();
     producer.send_async(message("m"), tell(&to)).unwrap();
     assert!(silent.wait_for_hits(1, GENEROUS));
-    producer.shutdown(Duration::from_millis(100));
+    let report = producer.shutdown(Duration::from_millis(100));
+    assert_eq!((report.drained, report.abandoned), (0, 1));
     let failure = outcomes.recv_timeout(GENEROUS).unwrap().unwrap_err();
     assert!(failure.error().may_have_been_stored(), "{failure:?}");
     drop(to);
     assert!(outcomes.recv().is_err(), "once");
+}
+
+#[test]
+fn a_shutdown_waits_for_callbacks_as_for_sends_and_counts_no_refused_ones() {
+    let cluster = two_brokers();
+    let producer = started(builder(&cluster));
+    let (to, outcomes) = told();
+    producer.send_async(message("early"), tell(&to)).unwrap();
+    outcomes.recv_timeout(GENEROUS).unwrap().unwrap();
+    producer.send_async(message(""), |_| {}).unwrap_err();
+    let ((enter, entered), (leave, left)) = (channel(), channel::<()>());
+    producer
+        .send_async(message("blocks"), move |outcome: Outcome| {
+            enter.send(outcome.is_ok()).unwrap();
+            left.recv().unwrap_err();
+        })
+        .unwrap();
+    producer
+        .send_async(message("panics"), |_| panic!("a callback, on purpose"))
+        .unwrap();
+    assert!(entered.recv_timeout(GENEROUS).unwrap(), "it is stored");
+    wait_until("all are stored", || cluster.stored_count("T") == 3);
+    let report = producer.shutdown(Duration::from_millis(200));
+    assert_eq!(report.abandoned, 1, "{report:?}");
+    assert!(report.drained <= 1, "the one that panics, {report:?}");
+    assert!(!report.threads_joined, "{report:?}");
+    drop(leave);
+
+    let idle = started(builder(&cluster));
+    let report = idle.shutdown(GENEROUS);
+    assert_eq!((report.drained, report.abandoned), (0, 0));
 }
 
 #[test]
@@ -617,7 +651,8 @@ fn messages_that_differ_in_topic_tag_queue_or_wait_are_not_gathered_together() {
     producer
         .send_async_to_queue(message("queue"), &mq, tell(&to))
         .unwrap();
-    producer.shutdown(GENEROUS);
+    let report = producer.shutdown(GENEROUS);
+    assert_eq!((report.drained, report.abandoned), (12, 0));
     drop(to);
     let stored: Vec<Outcome> = outcomes.iter().collect();
     assert_eq!(stored.iter().filter(|outcome| outcome.is_ok()).count(), 12);
@@ -751,7 +786,8 @@ fn sends_that_wait_for_a_route_when_the_producer_ends_are_told() {
     }
     drop(to);
     assert!(held.wait_for_hits(1, GENEROUS));
-    producer.shutdown(Duration::ZERO);
+    let report = producer.shutdown(Duration::ZERO);
+    assert_eq!(report.drained + report.abandoned, SENDS, "{report:?}");
     let mut returned = BTreeSet::new();
     while let Ok(outcome) = outcomes.recv_timeout(GENEROUS) {
         let failure = outcome.unwrap_err();

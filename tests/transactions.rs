@@ -19,8 +19,8 @@ use rocketmq_blocking::{
     ConsumeFromWhere, DefaultMQProducer, DefaultMQPushConsumer, Error, LocalTransactionState,
     MQClientManager, Message, MessageExt, TransactionListener, TransactionMQProducer, request_code,
 };
-use rocketmq_embedded::{Cluster, ControlAction, ControlTimes};
-use support::{Inbox, Target, quick, unique, wait_until};
+use rocketmq_embedded::{BrokerConfig, Cluster, ControlAction, ControlTimes};
+use support::{GENEROUS, Inbox, Target, quick, unique, wait_until};
 
 const TIMEOUT: Duration = Duration::from_secs(5);
 const HALF_TOPIC: &str = "RMQ_SYS_TRANS_HALF_TOPIC";
@@ -295,6 +295,46 @@ fn what_is_not_stored_safely_is_rolled_back_without_the_listener() {
         cluster.request_count(request_code::END_TRANSACTION) == 1
     });
     assert_eq!(cluster.stored_count("T"), 0);
+}
+
+/// A producer is known to the brokers that its routes name (Java's as well), and so asked of what others
+/// of its group have sent before it has sent anything itself, if it names their topic for the start.
+#[test]
+fn a_producer_that_has_sent_nothing_is_asked_once_its_topics_are_named() {
+    let cluster = cluster();
+    let keep = |config: &mut BrokerConfig| config.transaction_time_out = GENEROUS;
+    cluster.configure(keep).unwrap();
+    let listener = AsTold::default();
+    let sender = producer(&cluster, &MQClientManager::new(), "g", &AsTold::default());
+    let idle = producer(&cluster, &MQClientManager::new(), "g", &listener);
+    let known = || cluster.producer_ids_on("broker-a", "g");
+    send(&sender, "unknown commit");
+    wait_until("the sender is known", || known().len() == 1);
+    sender.shutdown(TIMEOUT);
+    wait_until("nobody of the group is known", || known().is_empty());
+    let ask = |config: &mut BrokerConfig| config.transaction_time_out = Duration::ZERO;
+    cluster.configure(ask).unwrap();
+    let named = DefaultMQProducer::builder("g")
+        .client_manager(&MQClientManager::new())
+        .namesrv_addr(&cluster.namesrv_addr())
+        .topics(["T", "Missing"])
+        .transaction_listener(listener.clone())
+        .build()
+        .unwrap();
+    named.start().unwrap();
+    wait_until("it is committed", || {
+        visible(&cluster) == ["unknown commit"]
+    });
+    assert_eq!(listener.checked_bodies(), ["unknown commit"]);
+    assert_eq!(known(), [named.client_id().unwrap()]);
+    let asked = cluster.request_count(request_code::GET_ROUTEINFO_BY_TOPIC);
+    named.send(&Message::new("T", "m")).unwrap();
+    assert_eq!(
+        cluster.request_count(request_code::GET_ROUTEINFO_BY_TOPIC),
+        asked,
+        "the first send needs no route"
+    );
+    idle.shutdown(TIMEOUT);
 }
 
 #[test]

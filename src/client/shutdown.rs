@@ -15,9 +15,15 @@ pub struct ShutdownReport {
     pub deferred: bool,
     /// Listener calls that were finished: the ones running, and those for messages before them. Later
     /// ones are not made; their messages go to whoever gets the queue.
+    ///
+    /// Of a producer: asynchronous sends, and messages that were gathered into batches, that ended
+    /// meanwhile; their callbacks have returned.
     pub drained: usize,
     /// Listener calls that were dropped because time was up; their messages are delivered again, to
     /// whoever gets the queue.
+    ///
+    /// Of a producer: those sends that were under way still, or whose callbacks were. Each callback
+    /// is told all the same, once: of the result, or that the connection was closed.
     pub abandoned: usize,
     /// Queues whose offset was sent to the broker.
     pub offsets_saved: usize,

@@ -138,6 +138,7 @@ impl TopicRoutes {
         }
         if !unchanged {
             log::info!("route of {topic}: {}", fetched.summary());
+            warn_of_bad_order(topic, &fetched);
         }
         self.brokers.update(&fetched.broker_datas);
         // Before anybody learns of the queues: whoever does may ask where they are.
@@ -191,6 +192,24 @@ impl TopicRoutes {
             .flat_map(|(_, p)| p.publish_topic_list());
         subscribed.chain(published).collect()
     }
+}
+
+/// What somebody has typed wrong is told of once for each change of the route.
+fn warn_of_bad_order(topic: &str, route: &TopicRouteData) {
+    const SHOWN: usize = 5;
+    let bad = route
+        .order()
+        .map_or_else(Vec::new, |conf| conf.bad_segments);
+    if bad.is_empty() {
+        return;
+    }
+    let shown = bad.iter().take(SHOWN).map(|segment| format!("{segment:?}"));
+    let shown = shown.collect::<Vec<_>>().join(", ");
+    log::warn!(
+        "order configuration of topic {topic}: {} of its segments are not broker:queues and are \
+         passed over: {shown}",
+        bad.len()
+    );
 }
 
 /// Refreshes the routes of all topics in use each interval, and at once when woken.

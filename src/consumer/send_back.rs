@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use rocketmq_protocol::compression::CompressionType;
 use rocketmq_protocol::header::ConsumerSendMsgBackRequestHeader;
 use rocketmq_protocol::{Message, MessageExt, MessageQueue, mix_all, property};
 
@@ -10,7 +11,7 @@ use super::offset_store::broker_of;
 use super::process_queue::MessageInHands;
 use crate::client::{MOCK_BROKER_PREFIX, MQClientInstance, RouteOf, TopicPublishInfo};
 use crate::error::{Error, Result, client_error_code};
-use crate::producer::send_kernel::{Prepared, SendSettings, send_kernel};
+use crate::producer::send_kernel::{COMPRESS_LEVEL, Prepared, SendSettings, send_kernel};
 use crate::sync::Deadline;
 
 /// Java's timeout of giving a message back.
@@ -117,6 +118,8 @@ impl DefaultMQPushConsumerImpl {
             create_topic_key: mix_all::AUTO_CREATE_TOPIC_KEY_TOPIC.to_owned(),
             default_topic_queue_nums: 1,
             compress_msg_body_over_howmuch: 4096,
+            compress_type: CompressionType::default(),
+            compress_level: COMPRESS_LEVEL,
             max_message_size: usize::MAX,
         };
         let prepared = Prepared::new(&retry, &settings)?;

@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 use rocketmq_protocol::MessageQueue;
 
 use super::attempts::{Attempt, Attempts, Budget, Progress, used_up};
-use super::back_pressure::{Flight, Permit};
+use super::back_pressure::Permit;
 use super::default_mq_producer_impl::DefaultMQProducerImpl;
+use super::in_flight::Flight;
 use super::send_kernel::{Master, Prepared, send_kernel_async};
 use super::send_result::SendResult;
 use crate::client::{MQClientInstance, TopicPublishInfo};
@@ -118,7 +119,7 @@ impl End {
         self.permit = None;
         let due = Due {
             what: Some((callback, result)),
-            _flight: self.flight.take(),
+            flight: self.flight.take(),
         };
         if self.run_on == RunOn::Finder {
             return drop(due);
@@ -150,7 +151,7 @@ impl Drop for End {
 /// whoever drops the pool's queue.
 struct Due {
     what: Option<(Callback, Result<SendResult>)>,
-    _flight: Option<Flight>,
+    flight: Option<Flight>,
 }
 
 impl Drop for Due {
@@ -161,6 +162,9 @@ impl Drop for Due {
         // Whoever drops this may be in the middle of dropping others.
         if let Err(reason) = catch_panic(move || callback(result)) {
             log::error!("caught a panic of the callback of a send: {reason}");
+        }
+        if let Some(flight) = &mut self.flight {
+            flight.was_told();
         }
     }
 }

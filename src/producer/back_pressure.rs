@@ -1,20 +1,31 @@
 //! Bounds what asynchronous sends have under way.
 
+use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Arc, Condvar, Deadline, Mutex};
 
 /// Java's two semaphores of `DefaultMQProducerImpl`, taken in one step.
 #[derive(Debug)]
 pub(super) struct BackPressure {
-    max_count: usize,
-    max_bytes: usize,
-    used: Mutex<Used>,
+    enabled: AtomicBool,
+    room: Mutex<Room>,
+    /// There is more room, or it is not asked for any more.
     freed: Condvar,
 }
 
+/// What is used, and what may be: less than what is used, after a change.
+#[derive(Debug)]
+struct Room {
+    max: Sends,
+    used: Sends,
+    /// How many threads wait for room.
+    waiting: usize,
+}
+
+/// Sends under way, and the bytes of their bodies.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-struct Used {
-    count: usize,
-    bytes: usize,
+pub(super) struct Sends {
+    pub(super) count: usize,
+    pub(super) bytes: usize,
 }
 
 /// The right to have one message under way; dropping it gives it back, once.
@@ -25,85 +36,84 @@ pub(super) struct Permit {
 }
 
 impl BackPressure {
-    pub(super) fn new(max_count: usize, max_bytes: usize) -> Arc<Self> {
+    pub(super) fn new(enabled: bool, max: Sends) -> Arc<Self> {
         Arc::new(Self {
-            max_count,
-            max_bytes,
-            used: Mutex::new(Used::default()),
+            enabled: AtomicBool::new(enabled),
+            room: Mutex::new(Room {
+                max,
+                used: Sends::default(),
+                waiting: 0,
+            }),
             freed: Condvar::new(),
         })
+    }
+
+    pub(super) fn is_enabled(&self) -> bool {
+        self.enabled.load(Ordering::Acquire)
+    }
+
+    /// Switches it; whoever waits for room goes on when it is off.
+    pub(super) fn set_enabled(&self, enabled: bool) {
+        let room = self.room.lock();
+        self.enabled.store(enabled, Ordering::Release);
+        drop(room);
+        self.freed.notify_all();
+    }
+
+    /// Changes how much there may be under way; what is under way keeps its room. (Java makes new
+    /// semaphores, and permits that are given back meanwhile go to the old ones.)
+    pub(super) fn set_max(&self, change: impl FnOnce(&mut Sends)) {
+        change(&mut self.room.lock().max);
+        self.freed.notify_all();
+    }
+
+    pub(super) fn max(&self) -> Sends {
+        self.room.lock().max
+    }
+
+    pub(super) fn used(&self) -> Sends {
+        self.room.lock().used
     }
 
     /// Waits for room for a message, at most until the deadline. One that is larger than all room
     /// there is gets in when it is alone (Java's never does).
     pub(super) fn acquire(self: &Arc<Self>, bytes: usize, deadline: Deadline) -> Option<Permit> {
-        let mut used = self.used.lock();
-        while !self.has_room(*used, bytes) {
-            if self.freed.wait_until(&mut used, deadline) {
-                if self.has_room(*used, bytes) {
+        let mut room = self.room.lock();
+        while self.is_enabled() && !room.takes(bytes) {
+            room.waiting += 1;
+            let timed_out = self.freed.wait_until(&mut room, deadline);
+            room.waiting -= 1;
+            if timed_out {
+                if room.takes(bytes) {
                     break;
                 }
                 return None;
             }
         }
-        used.count += 1;
-        used.bytes += bytes;
+        room.used.count += 1;
+        room.used.bytes += bytes;
         Some(Permit {
             from: Arc::clone(self),
             bytes,
         })
     }
+}
 
-    fn has_room(&self, used: Used, bytes: usize) -> bool {
-        used.count == 0
-            || (used.count < self.max_count && used.bytes.saturating_add(bytes) <= self.max_bytes)
+impl Room {
+    fn takes(&self, bytes: usize) -> bool {
+        let (used, max) = (self.used, self.max);
+        used.count == 0 || (used.count < max.count && used.bytes.saturating_add(bytes) <= max.bytes)
     }
 }
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        let mut used = self.from.used.lock();
-        used.count -= 1;
-        used.bytes -= self.bytes;
-        drop(used);
+        let mut room = self.from.room.lock();
+        room.used.count -= 1;
+        room.used.bytes -= self.bytes;
+        drop(room);
         // Whoever waits for fewer bytes may not be the one that waits longest.
         self.from.freed.notify_all();
-    }
-}
-
-/// Counts sends under way, for a shutdown that waits for their ends.
-#[derive(Debug, Default)]
-pub(super) struct InFlight {
-    count: Mutex<usize>,
-    empty: Condvar,
-}
-
-/// One send under way; dropping it tells that it has ended.
-#[derive(Debug)]
-pub(super) struct Flight(Arc<InFlight>);
-
-impl InFlight {
-    pub(super) fn begin(self: &Arc<Self>) -> Flight {
-        *self.count.lock() += 1;
-        Flight(Arc::clone(self))
-    }
-
-    /// Waits until none is under way, at most until the deadline, and returns how many are.
-    pub(super) fn wait_for_none(&self, deadline: Deadline) -> usize {
-        let mut count = self.count.lock();
-        while *count > 0 && !self.empty.wait_until(&mut count, deadline) {}
-        *count
-    }
-}
-
-impl Drop for Flight {
-    fn drop(&mut self) {
-        let mut count = self.0.count.lock();
-        *count -= 1;
-        if *count == 0 {
-            drop(count);
-            self.0.empty.notify_all();
-        }
     }
 }
 
@@ -116,13 +126,17 @@ mod tests {
 
     const GENEROUS: Duration = Duration::from_secs(30);
 
+    fn pressure(count: usize, bytes: usize) -> Arc<BackPressure> {
+        BackPressure::new(true, Sends { count, bytes })
+    }
+
     fn at_once() -> Deadline {
         Deadline::at(now())
     }
 
     #[test]
     fn room_is_given_by_count_and_by_bytes_and_comes_back_once() {
-        let pressure = BackPressure::new(2, 100);
+        let pressure = pressure(2, 100);
         let first = pressure.acquire(60, at_once()).unwrap();
         assert!(pressure.acquire(41, at_once()).is_none(), "too many bytes");
         let second = pressure.acquire(40, at_once()).unwrap();
@@ -134,12 +148,12 @@ mod tests {
         assert!(pressure.acquire(61, at_once()).is_none());
         let third = pressure.acquire(60, at_once()).unwrap();
         drop((second, third));
-        assert_eq!(*pressure.used.lock(), Used::default());
+        assert_eq!(pressure.used(), Sends::default());
     }
 
     #[test]
     fn a_message_larger_than_all_room_gets_in_alone() {
-        let pressure = BackPressure::new(2, 100);
+        let pressure = pressure(2, 100);
         let small = pressure.acquire(1, at_once()).unwrap();
         assert!(pressure.acquire(101, at_once()).is_none());
         drop(small);
@@ -151,31 +165,73 @@ mod tests {
 
     #[test]
     fn whoever_waits_goes_on_when_there_is_room() {
-        let pressure = BackPressure::new(1, 100);
+        let pressure = pressure(1, 100);
         let permit = pressure.acquire(1, at_once()).unwrap();
-        let (got, gets) = channel::unbounded();
-        let waits = Arc::clone(&pressure);
-        let thread = thread::spawn("waits", move || {
-            got.send(waits.acquire(1, Deadline::after(GENEROUS)).is_some())
-                .unwrap();
-        })
-        .unwrap();
+        let (gets, thread) = waiting(&pressure);
         drop(permit);
-        assert!(gets.recv_timeout(GENEROUS).unwrap());
+        drop(gets.recv_timeout(GENEROUS).unwrap());
         assert!(thread.join_until(Deadline::after(GENEROUS)));
-        assert_eq!(*pressure.used.lock(), Used::default());
+        assert_eq!(pressure.used(), Sends::default());
+    }
+
+    /// Waits for room on a thread of its own, and tells whether there was some.
+    fn waiting(pressure: &Arc<BackPressure>) -> (channel::Receiver<Permit>, thread::JoinHandle) {
+        let (got, gets) = channel::unbounded();
+        let waits = Arc::clone(pressure);
+        let thread = thread::spawn("waits", move || {
+            let permit = waits.acquire(1, Deadline::after(2 * GENEROUS)).unwrap();
+            let _ = got.send(permit);
+        });
+        while pressure.room.lock().waiting == 0 {
+            std::hint::spin_loop();
+        }
+        (gets, thread.unwrap())
     }
 
     #[test]
-    fn a_wait_for_none_under_way_ends_with_the_last_one() {
-        let in_flight = Arc::new(InFlight::default());
-        assert_eq!(in_flight.wait_for_none(at_once()), 0);
-        let (first, second) = (in_flight.begin(), in_flight.begin());
-        assert_eq!(in_flight.wait_for_none(at_once()), 2);
-        drop(first);
-        assert_eq!(in_flight.wait_for_none(at_once()), 1);
-        let thread = thread::spawn("ends", move || drop(second)).unwrap();
-        assert_eq!(in_flight.wait_for_none(Deadline::after(GENEROUS)), 0);
+    fn a_change_of_the_limits_counts_what_is_under_way() {
+        let pressure = pressure(2, 100);
+        let mut held = vec![
+            pressure.acquire(10, at_once()).unwrap(),
+            pressure.acquire(10, at_once()).unwrap(),
+        ];
+        let (gets, thread) = waiting(&pressure);
+        pressure.set_max(|max| max.count = 3);
+        held.push(gets.recv_timeout(GENEROUS).unwrap());
         assert!(thread.join_until(Deadline::after(GENEROUS)));
+        assert!(pressure.acquire(0, at_once()).is_none());
+
+        pressure.set_max(|max| max.count = 1);
+        for left in [2, 1] {
+            drop(held.pop());
+            assert!(pressure.acquire(0, at_once()).is_none(), "{left} are left");
+        }
+        drop(held);
+        assert_eq!(pressure.used(), Sends::default());
+        let _one = pressure.acquire(0, at_once()).unwrap();
+        assert!(pressure.acquire(0, at_once()).is_none());
+
+        pressure.set_max(|max| *max = Sends { count: 9, bytes: 5 });
+        assert!(pressure.acquire(6, at_once()).is_none());
+        assert!(pressure.acquire(5, at_once()).is_some());
+    }
+
+    #[test]
+    fn whoever_waits_goes_on_when_it_is_switched_off() {
+        let pressure = pressure(1, 100);
+        let held = pressure.acquire(1, at_once()).unwrap();
+        let (gets, thread) = waiting(&pressure);
+        pressure.set_enabled(false);
+        let second = gets.recv_timeout(GENEROUS).unwrap();
+        assert!(thread.join_until(Deadline::after(GENEROUS)));
+        assert_eq!(pressure.used(), Sends { count: 2, bytes: 2 });
+        pressure.set_enabled(true);
+        drop(held);
+        assert!(
+            pressure.acquire(1, at_once()).is_none(),
+            "the second is under way"
+        );
+        drop(second);
+        assert_eq!(pressure.used(), Sends::default());
     }
 }

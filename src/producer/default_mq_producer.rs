@@ -46,7 +46,8 @@ pub struct DefaultMQProducer {
 }
 
 impl DefaultMQProducer {
-    /// Begins to set up a producer of a group.
+    /// Begins to set up a producer of a group: at most 120 characters of `% | - _ 0-9 a-z A-Z`, and not
+    /// `DEFAULT_PRODUCER`; Java `producerGroup`.
     pub fn builder(producer_group: impl Into<String>) -> DefaultMQProducerBuilder {
         DefaultMQProducerBuilder::new(producer_group.into())
     }
@@ -64,7 +65,8 @@ impl DefaultMQProducer {
     /// Starts the producer.
     ///
     /// # Blocking
-    /// It starts threads and connects to nobody; brokers are met at the first send.
+    /// It starts threads and connects to nobody; brokers are met at the first send, unless
+    /// [`topics`](DefaultMQProducerBuilder::topics) are named.
     ///
     /// # Errors
     /// [`ServiceState`](crate::Error::ServiceState) when it was started or shut down before;
@@ -108,7 +110,9 @@ impl DefaultMQProducer {
         &self.handle.client().config.send.namespace
     }
 
-    /// The queues of a topic that can be written, sorted by broker name and id.
+    /// The queues of a topic that can be written, in the order in which sends go round them: by
+    /// broker name and id, or as the topic's order configuration says, which names brokers also when
+    /// they are gone.
     ///
     /// # Blocking
     /// At most `mq_client_api_timeout` for each name server, 6 s in all.
@@ -264,8 +268,12 @@ impl DefaultMQProducer {
             .update_name_server_address_list(list)
     }
 
-    /// Ends the producer for good: it leaves its group, and the last client of an instance stops the
-    /// instance's threads. Calling it again returns the first call's report.
+    /// Ends the producer for good: what is gathered is sent and asynchronous sends are waited for, then
+    /// it leaves its group, and the last client of an instance stops the instance's threads. Calling
+    /// it again returns the first call's report.
+    ///
+    /// The report counts the asynchronous sends whose callbacks returned meanwhile, `drained`, and
+    /// those that were not waited for any longer, `abandoned`; their callbacks run as well.
     ///
     /// # Blocking
     /// At most `timeout`; not at all on a thread of this library, where the work goes on in the

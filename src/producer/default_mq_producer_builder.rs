@@ -1,14 +1,16 @@
 use std::time::Duration;
 
+use rocketmq_protocol::compression::CompressionType;
 use rocketmq_protocol::mix_all::AUTO_CREATE_TOPIC_KEY_TOPIC;
 use rocketmq_protocol::validators;
 
+use super::back_pressure_settings;
 use super::default_mq_producer::DefaultMQProducer;
 use super::default_mq_producer_impl::{
     DEFAULT_RETRY_RESPONSE_CODES, DefaultMQProducerImpl, ProducerConfig,
 };
 use super::produce_accumulator::AutoBatchConfig;
-use super::send_kernel::SendSettings;
+use super::send_kernel::{COMPRESS_LEVEL, SendSettings};
 use super::send_outcome::RetryPolicy;
 use crate::client::MQClientManager;
 use crate::client_config::{self, ClientConfig, Namespace, client_config_setters};
@@ -38,8 +40,11 @@ impl DefaultMQProducerBuilder {
                     create_topic_key: AUTO_CREATE_TOPIC_KEY_TOPIC.to_owned(),
                     default_topic_queue_nums: 4,
                     compress_msg_body_over_howmuch: 4096,
+                    compress_type: CompressionType::default(),
+                    compress_level: COMPRESS_LEVEL,
                     max_message_size: 4 * 1024 * 1024,
                 },
+                topics: Vec::new(),
                 send_msg_timeout: Duration::from_secs(3),
                 retry_times_when_send_failed: 2,
                 retry_times_when_send_async_failed: 2,
@@ -70,28 +75,41 @@ impl DefaultMQProducerBuilder {
         self
     }
 
-    /// The time limit of a send, all attempts together. Default 3 s; Java `sendMsgTimeout`.
+    /// Topics whose routes are fetched by the start, which takes up to
+    /// [`send_msg_timeout`](Self::send_msg_timeout) for them: the first sends to them ask no name
+    /// server, and their brokers know the producer before it has sent anything, and may ask it what
+    /// became of transactions. A topic that is not found is a warning. Default none; Java `topics`.
+    pub fn topics<T: Into<String>>(mut self, topics: impl IntoIterator<Item = T>) -> Self {
+        self.config.topics = topics.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// The time limit of a send, all attempts together. Default 3 s, at least 1 ms; Java
+    /// `sendMsgTimeout`.
     pub fn send_msg_timeout(mut self, timeout: Duration) -> Self {
         self.config.send_msg_timeout = timeout;
         self
     }
 
     /// The time limit of one attempt, as long as another one is possible, so that a silent broker
-    /// does not use up the whole time. Default: none; Java `sendMsgMaxTimeoutPerRequest`.
+    /// does not use up the whole time. Default: none, at least 1 ms; Java
+    /// `sendMsgMaxTimeoutPerRequest`, where a negative number is none.
     pub fn send_msg_max_timeout_per_request(mut self, timeout: Duration) -> Self {
         self.retry_policy().send_msg_max_timeout_per_request = Some(timeout);
         self
     }
 
-    /// How often a failed synchronous send is tried again on another broker. Default 2, so three attempts in
-    /// all; Java `retryTimesWhenSendFailed`.
+    /// How often a failed synchronous send is tried again on another broker, while there is time.
+    /// Default 2, so three attempts in all; any number is right, and 0 is one attempt; Java
+    /// `retryTimesWhenSendFailed`.
     pub fn retry_times_when_send_failed(mut self, times: u32) -> Self {
         self.config.retry_times_when_send_failed = times;
         self
     }
 
     /// How often a failed asynchronous send is tried again on another broker, while there is time.
-    /// Default 2, so three attempts in all; Java `retryTimesWhenSendAsyncFailed`.
+    /// Default 2, so three attempts in all; any number is right, and 0 is one attempt; Java
+    /// `retryTimesWhenSendAsyncFailed`.
     ///
     /// Here a broker's error is followed by another attempt as in a synchronous send; in Java it is
     /// not.
@@ -101,21 +119,30 @@ impl DefaultMQProducerBuilder {
     }
 
     /// Whether an asynchronous send waits for room when too many messages or bytes are under way,
-    /// until its own timeout. Default no; Java `enableBackpressureForAsyncMode`.
+    /// until its own timeout. Default no; Java `enableBackpressureForAsyncMode`. It can be switched at
+    /// any time:
+    /// [`set_enable_backpressure_for_async_mode`](DefaultMQProducer::set_enable_backpressure_for_async_mode).
+    ///
+    /// The room is free again once the outcome is there. A callback that waits for a thread, because
+    /// all are in callbacks that take long, takes none; in Java it does, and callbacks that send may
+    /// wait for each other there.
     pub fn enable_backpressure_for_async_mode(mut self, enable: bool) -> Self {
         self.config.enable_backpressure_for_async_mode = enable;
         self
     }
 
     /// The most asynchronous sends under way, if they wait for room. Default 1024, at least 10; Java
-    /// `backPressureForAsyncSendNum`.
+    /// `backPressureForAsyncSendNum`. It can be changed at any time:
+    /// [`set_back_pressure_for_async_send_num`](DefaultMQProducer::set_back_pressure_for_async_send_num).
     pub fn back_pressure_for_async_send_num(mut self, count: usize) -> Self {
         self.config.back_pressure_for_async_send_num = count;
         self
     }
 
     /// The most bytes of bodies under way in asynchronous sends, if they wait for room; a larger
-    /// message goes alone. Default 100 MiB, at least 1 MiB; Java `backPressureForAsyncSendSize`.
+    /// message goes alone. Default 100 MiB, at least 1 MiB; Java `backPressureForAsyncSendSize`. It
+    /// can be changed at any time:
+    /// [`set_back_pressure_for_async_send_size`](DefaultMQProducer::set_back_pressure_for_async_send_size).
     pub fn back_pressure_for_async_send_size(mut self, bytes: usize) -> Self {
         self.config.back_pressure_for_async_send_size = bytes;
         self
@@ -168,7 +195,7 @@ impl DefaultMQProducerBuilder {
         self
     }
 
-    /// From which latencies on a broker is avoided, ascending; the other column of the table is
+    /// From which latencies on a broker is avoided, at least one, ascending; the other column of the table is
     /// [`not_available_duration`](Self::not_available_duration), of the same length. Default 50, 100,
     /// 550, 1800, 3000, 5000 and 15000 ms; Java `latencyMax`.
     pub fn latency_max(mut self, latencies: impl Into<Vec<Duration>>) -> Self {
@@ -183,9 +210,9 @@ impl DefaultMQProducerBuilder {
         self
     }
 
-    /// Whether brokers of which something is remembered are probed every 3 s, by a thread of its
-    /// own. A broker that a send did not reach is then avoided until a probe reaches it, unless no
-    /// other is left; without the detector it counts as reachable. Default no; Java
+    /// Whether brokers of which something is remembered are probed every 3 s, by a thread of its own.
+    /// When all brokers are to be left alone for a while, those that a send did not reach, and no
+    /// probe since, then come last; without the detector all count as reachable. Default no; Java
     /// `startDetectorEnable`. It can be switched at any time:
     /// [`set_start_detector_enable`](DefaultMQProducer::set_start_detector_enable).
     pub fn start_detector_enable(mut self, enable: bool) -> Self {
@@ -214,34 +241,52 @@ impl DefaultMQProducerBuilder {
     }
 
     /// The response codes after which another broker is tried. Default 1, 2, 14, 16, 17, 204, 205
-    /// and 1500; Java `retryResponseCodes`.
+    /// and 1500; none at all is right; Java `retryResponseCodes`.
     pub fn retry_response_codes(mut self, codes: impl IntoIterator<Item = i32>) -> Self {
         self.retry_policy().retry_response_codes = codes.into_iter().collect();
         self
     }
 
-    /// Bodies of at least so many bytes are compressed. Default 4096; Java
+    /// Bodies of at least so many bytes are compressed, unless they go in a batch. Default 4096
+    /// bytes, any number is right: 0 compresses all, [`usize::MAX`] none; Java
     /// `compressMsgBodyOverHowmuch`.
     pub fn compress_msg_body_over_howmuch(mut self, bytes: usize) -> Self {
         self.config.send.compress_msg_body_over_howmuch = bytes;
         self
     }
 
-    /// The largest body, in bytes, before compression. Default 4 MiB; Java `maxMessageSize`.
+    /// How bodies are compressed. Consumers of this library and of Java 4.9.4 and later read all kinds;
+    /// older ones read zlib only. Default [`Zlib`](CompressionType::Zlib); Java `compressType`, set
+    /// for a whole process by the property `rocketmq.message.compressType`.
+    pub fn compress_type(mut self, kind: CompressionType) -> Self {
+        self.config.send.compress_type = kind;
+        self
+    }
+
+    /// How hard bodies are compressed: more is smaller and slower. Default 5; 0 to 9 for zlib, 1 to
+    /// 22 for Zstandard, and without a meaning for LZ4, as in Java; Java `compressLevel`, set for a
+    /// whole process by the property `rocketmq.message.compressLevel`.
+    pub fn compress_level(mut self, level: i32) -> Self {
+        self.config.send.compress_level = level;
+        self
+    }
+
+    /// The largest body, in bytes, before compression. Default 4 MiB, at least 1 byte; brokers have a
+    /// limit of their own, 4 MiB unless set otherwise; Java `maxMessageSize`.
     pub fn max_message_size(mut self, bytes: usize) -> Self {
         self.config.send.max_message_size = bytes;
         self
     }
 
     /// The most queues per broker that a topic gets when it is created by the first send to it.
-    /// Default 4; Java `defaultTopicQueueNums`.
+    /// Default 4, at least 1; Java `defaultTopicQueueNums`.
     pub fn default_topic_queue_nums(mut self, queues: i32) -> Self {
         self.config.send.default_topic_queue_nums = queues;
         self
     }
 
     /// The topic whose settings a topic takes that is created by the first send to it. Default
-    /// TBW102; Java `createTopicKey`.
+    /// TBW102, any name of a topic; Java `createTopicKey`.
     pub fn create_topic_key(mut self, topic: impl Into<String>) -> Self {
         self.config.send.create_topic_key = topic.into();
         self
@@ -271,6 +316,11 @@ impl DefaultMQProducerBuilder {
                 send.create_topic_key
             ));
         }
+        for topic in &self.config.topics {
+            if let Err(error) = validators::check_topic(&send.namespace.wrap(topic)) {
+                problems.push(format!("topics: {topic:?}: {error}"));
+            }
+        }
         for (name, timeout) in [
             ("send_msg_timeout", Some(self.config.send_msg_timeout)),
             (
@@ -288,26 +338,19 @@ impl DefaultMQProducerBuilder {
                 send.default_topic_queue_nums
             ));
         }
+        let (kind, level) = (send.compress_type, send.compress_level);
+        if let Some(levels) = kind.levels().filter(|levels| !levels.contains(&level)) {
+            problems.push(format!(
+                "compress_level is {level}, the range is {levels:?} for {kind:?}"
+            ));
+        }
         if send.max_message_size == 0 {
             problems.push("max_message_size is 0, the least is 1".to_owned());
         }
-        let least = [
-            (
-                "back_pressure_for_async_send_num",
-                self.config.back_pressure_for_async_send_num,
-                10,
-            ),
-            (
-                "back_pressure_for_async_send_size",
-                self.config.back_pressure_for_async_send_size,
-                1024 * 1024,
-            ),
-        ];
-        for (name, value, least) in least {
-            if value < least {
-                problems.push(format!("{name} is {value}, the least is {least}"));
-            }
-        }
+        problems.extend(back_pressure_settings::problems(
+            self.config.back_pressure_for_async_send_num,
+            self.config.back_pressure_for_async_send_size,
+        ));
         let auto_batch = &self.config.auto_batch;
         problems.extend(auto_batch.problems(self.config.send.max_message_size));
         let strategy = MQFaultStrategy::new(&self.config.latency, Clock::Real);

@@ -6,7 +6,8 @@ use rocketmq_protocol::{Message, MessageQueue, response_code};
 
 use super::async_send::{AsyncSend, Callback, Destination, End, RunOn};
 use super::attempts::{Attempts, Budget, used_up};
-use super::back_pressure::{BackPressure, Flight, InFlight, Permit};
+use super::back_pressure::{BackPressure, Permit, Sends};
+use super::in_flight::{Flight, InFlight};
 use super::produce_accumulator::{
     Added, AggregateKey, AutoBatchConfig, Gathering, Part, ProduceAccumulator, Room,
     split_send_result,
@@ -31,6 +32,8 @@ use crate::sync::{Arc, Deadline, Mutex, OnceCell, Weak, channel, thread};
 #[derive(Debug, Clone)]
 pub(super) struct ProducerConfig {
     pub(super) send: SendSettings,
+    /// As the user knows them, namespace not included.
+    pub(super) topics: Vec<String>,
     pub(super) send_msg_timeout: Duration,
     pub(super) retry_times_when_send_failed: u32,
     pub(super) retry_times_when_send_async_failed: u32,
@@ -64,7 +67,7 @@ pub(super) struct DefaultMQProducerImpl {
     /// There from the first time that the detector is on.
     detector: Mutex<Option<ServiceHandle<FaultDetector<BrokerProbe>>>>,
     in_flight: Arc<InFlight>,
-    back_pressure: Option<Arc<BackPressure>>,
+    pub(super) back_pressure: Arc<BackPressure>,
     accumulator: Option<ProduceAccumulator>,
     /// Goes on with asynchronous sends that have to wait for a route.
     pub(super) async_sender_executor: ThreadPool,
@@ -82,12 +85,13 @@ impl DefaultMQProducerImpl {
         fault_strategy: MQFaultStrategy,
     ) -> Self {
         let threads = client_config.client_callback_executor_threads;
-        let back_pressure = config.enable_backpressure_for_async_mode.then(|| {
-            BackPressure::new(
-                config.back_pressure_for_async_send_num,
-                config.back_pressure_for_async_send_size,
-            )
-        });
+        let back_pressure = BackPressure::new(
+            config.enable_backpressure_for_async_mode,
+            Sends {
+                count: config.back_pressure_for_async_send_num,
+                bytes: config.back_pressure_for_async_send_size,
+            },
+        );
         let group = config.send.producer_group.clone();
         Self {
             member: Member::new(Role::Producer, group, client_config, manager),
@@ -110,6 +114,7 @@ impl DefaultMQProducerImpl {
         let instance = self.member.start(|instance| {
             instance.register_producer(self.member.group(), weak);
         })?;
+        self.init_topic_route(&instance);
         instance.heartbeat_soon();
         if self.fault_strategy.is_start_detector_enable() {
             // It sends as well without: the detector shortens a wait, no more.
@@ -118,6 +123,18 @@ impl DefaultMQProducerImpl {
             }
         }
         Ok(())
+    }
+
+    /// Fetches the routes of the topics that the user has named, so that their brokers hear of this
+    /// producer before it sends.
+    fn init_topic_route(&self, instance: &MQClientInstance) {
+        let deadline = Deadline::after(self.config.send_msg_timeout);
+        for topic in &self.config.topics {
+            let topic = self.config.send.namespace.wrap(topic);
+            if let Err(error) = self.try_to_find_topic_publish_info(instance, &topic, deadline) {
+                log::warn!("the route of topic {topic}, named for the start: {error}");
+            }
+        }
     }
 
     pub(super) fn instance(&self) -> Result<Arc<MQClientInstance>> {
@@ -303,10 +320,12 @@ impl DefaultMQProducerImpl {
     }
 
     fn wait_for_room(&self, what: &Outgoing<'_>, budget: &Budget) -> Result<Option<Permit>> {
-        let Some(pressure) = &self.back_pressure else {
+        if !self.back_pressure.is_enabled() {
             return Ok(None);
-        };
-        let room = pressure.acquire(what.body_length(), budget.deadline);
+        }
+        let room = self
+            .back_pressure
+            .acquire(what.body_length(), budget.deadline);
         room.map(Some).ok_or_else(|| Error::RemotingTooMuchRequest {
             reason: format!(
                 "sending to topic {}: too many messages or bytes were under way for {} ms",
@@ -682,6 +701,7 @@ impl Client for DefaultMQProducerImpl {
     /// Sends what is gathered, waits for the asynchronous sends under way, leaves the group, then the
     /// instance. What is under way still ends by its own deadline, with its callback.
     fn end(&self, before: ServiceState, deadline: Deadline) -> ShutdownReport {
+        let told = self.in_flight.told();
         for (key, batch) in self.accumulator.iter().flat_map(|a| a.take_all()) {
             if let Some(this) = batch.producer() {
                 this.send_gathered(&key, batch);
@@ -689,10 +709,11 @@ impl Client for DefaultMQProducerImpl {
         }
         let reserve = (deadline.remaining() / 5).min(Duration::from_secs(1));
         let drain_until = Deadline::after(deadline.remaining().saturating_sub(reserve));
-        let left = self.in_flight.wait_for_none(drain_until);
-        if left > 0 {
+        let abandoned = self.in_flight.wait_for_none(drain_until);
+        let drained = self.in_flight.told() - told;
+        if abandoned > 0 {
             let group = self.member.group();
-            log::warn!("{left} asynchronous sends of {group} are under way still");
+            log::warn!("{abandoned} asynchronous sends of {group} are under way still");
         }
         let detector = self.detector.lock().take();
         let mut threads_joined = detector.is_none_or(|detector| {
@@ -720,6 +741,8 @@ impl Client for DefaultMQProducerImpl {
         threads_joined &= self.callback_executor.shutdown(deadline).left == 0;
         self.topic_publish_info_table.clear();
         ShutdownReport {
+            drained,
+            abandoned,
             threads_joined,
             ..ShutdownReport::default()
         }

@@ -59,14 +59,6 @@ pub(super) fn encoded_size(message: &Message) -> usize {
     SURROUNDINGS + message.body().len() + properties + key
 }
 
-/// Java `Message#isWaitStoreMsgOK`.
-pub(super) fn is_wait_store_msg_ok(message: &Message) -> bool {
-    match message.property(property::WAIT_STORE_MSG_OK) {
-        None | Some("") => true,
-        Some(value) => value.eq_ignore_ascii_case("true"),
-    }
-}
-
 /// Whether a message is to be delivered later.
 pub(super) fn is_delayed(message: &Message) -> bool {
     DELAYS.iter().any(|name| {
@@ -101,7 +93,7 @@ pub(super) fn check_batch(messages: &[Message]) -> Result<&Message> {
         if is_delayed(message) {
             return Err(refused(topic, "a message of a batch cannot be delayed"));
         }
-        if is_wait_store_msg_ok(message) != is_wait_store_msg_ok(first) {
+        if message.is_wait_store_msg_ok() != first.is_wait_store_msg_ok() {
             return Err(refused(topic, "the messages of a batch differ in WAIT"));
         }
     }

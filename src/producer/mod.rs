@@ -3,9 +3,11 @@
 mod async_send;
 mod attempts;
 mod back_pressure;
+mod back_pressure_settings;
 mod default_mq_producer;
 mod default_mq_producer_builder;
 mod default_mq_producer_impl;
+mod in_flight;
 mod message_admin;
 mod message_batch;
 mod message_client_id_setter;

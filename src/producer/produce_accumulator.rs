@@ -8,7 +8,7 @@ use rocketmq_protocol::{Message, MessageQueue, property};
 
 use super::async_send::End;
 use super::default_mq_producer_impl::DefaultMQProducerImpl;
-use super::message_batch::{encoded_size, is_delayed, is_wait_store_msg_ok};
+use super::message_batch::{encoded_size, is_delayed};
 use super::send_result::SendResult;
 use crate::client::MQClientInstance;
 use crate::error::Result;
@@ -102,7 +102,7 @@ impl AggregateKey {
         Self {
             topic: message.topic().to_owned(),
             mq: mq.cloned(),
-            wait_store_msg_ok: is_wait_store_msg_ok(message),
+            wait_store_msg_ok: message.is_wait_store_msg_ok(),
             tags: message.tags().map(str::to_owned),
             sync,
         }

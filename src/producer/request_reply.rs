@@ -3,10 +3,13 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use rocketmq_protocol::{Message, MessageExt, property};
+use rocketmq_protocol::{Message, MessageExt, MessageQueue, property};
 
 use super::default_mq_producer::DefaultMQProducer;
 use super::message_client_id_setter::create_uniq_id;
+use super::message_queue_selector::MessageQueueSelector;
+use super::send_failure::SendFailure;
+use super::send_result::SendResult;
 use crate::client::{MQClientInstance, RequestEnd, RequestOf, no_reply};
 use crate::error::{Error, Result, client_error_code};
 use crate::sync::{Arc, Deadline, channel};
@@ -16,6 +19,9 @@ const REPLY_MESSAGE_TYPE: &str = "reply";
 const REPLY_TOPIC_POSTFIX: &str = "REPLY_TOPIC";
 /// How long an outcome that is on its way is waited for.
 const HAND_OVER: Duration = Duration::from_secs(1);
+
+/// What runs once a request message is sent, or is not.
+type Sent = Box<dyn FnOnce(Result<SendResult, SendFailure>) + Send>;
 
 /// A request message on its way.
 struct Request {
@@ -41,6 +47,61 @@ impl DefaultMQProducer {
     /// # Java
     /// `DefaultMQProducer#request(Message, long)`
     pub fn request(&self, message: &Message, timeout: Duration) -> Result<MessageExt> {
+        self.request_by(message, timeout, |message, left| {
+            self.send_with_timeout(message, left)
+        })
+    }
+
+    /// [`request`](Self::request), with the request message sent to a queue, in one attempt.
+    ///
+    /// # Blocking
+    /// As [`request`](Self::request).
+    ///
+    /// # Errors
+    /// As [`request`](Self::request) and [`send_to_queue`](Self::send_to_queue).
+    ///
+    /// # Java
+    /// `DefaultMQProducer#request(Message, MessageQueue, long)`
+    pub fn request_to_queue(
+        &self,
+        message: &Message,
+        mq: &MessageQueue,
+        timeout: Duration,
+    ) -> Result<MessageExt> {
+        self.request_by(message, timeout, |message, left| {
+            self.send_to_queue_with_timeout(message, mq, left)
+        })
+    }
+
+    /// [`request`](Self::request), with the request message sent to the queue that a selector
+    /// chooses, in one attempt.
+    ///
+    /// # Blocking
+    /// As [`request`](Self::request), and what the selector takes.
+    ///
+    /// # Errors
+    /// As [`request`](Self::request) and [`send_with_selector`](Self::send_with_selector).
+    ///
+    /// # Java
+    /// `DefaultMQProducer#request(Message, MessageQueueSelector, Object, long)`
+    pub fn request_with_selector<A: ?Sized>(
+        &self,
+        message: &Message,
+        selector: &impl MessageQueueSelector<A>,
+        arg: &A,
+        timeout: Duration,
+    ) -> Result<MessageExt> {
+        self.request_by(message, timeout, |message, left| {
+            self.send_with_selector_and_timeout(message, selector, arg, left)
+        })
+    }
+
+    fn request_by(
+        &self,
+        message: &Message,
+        timeout: Duration,
+        send: impl FnOnce(&Message, Duration) -> Result<SendResult>,
+    ) -> Result<MessageExt> {
         let request = self.prepare_request(message, timeout)?;
         let (sender, outcome) = channel::bounded(1);
         self.wait_for_reply(&request, timeout, RequestEnd::Caller(sender));
@@ -51,7 +112,7 @@ impl DefaultMQProducer {
             deadline,
         } = request;
         let futures = instance.request_futures();
-        if let Err(error) = self.send_with_timeout(&message, deadline.remaining()) {
+        if let Err(error) = send(&message, deadline.remaining()) {
             // Unless the reply is there: the answer to the send may be what is missing.
             futures.complete(&correlation_id, Err(error));
         }
@@ -84,6 +145,65 @@ impl DefaultMQProducer {
         timeout: Duration,
         callback: impl FnOnce(Result<MessageExt>) + Send + 'static,
     ) -> Result<()> {
+        self.request_async_by(message, timeout, callback, |message, left, sent| {
+            self.send_async_with_timeout(message, left, sent)
+        })
+    }
+
+    /// [`request_async`](Self::request_async), with the request message sent to a queue, in one
+    /// attempt.
+    ///
+    /// # Blocking
+    /// As [`request_async`](Self::request_async).
+    ///
+    /// # Errors
+    /// As [`request_async`](Self::request_async). A queue of another topic is told to the callback.
+    ///
+    /// # Java
+    /// `DefaultMQProducer#request(Message, MessageQueue, RequestCallback, long)`
+    pub fn request_async_to_queue(
+        &self,
+        message: &Message,
+        mq: &MessageQueue,
+        timeout: Duration,
+        callback: impl FnOnce(Result<MessageExt>) + Send + 'static,
+    ) -> Result<()> {
+        self.request_async_by(message, timeout, callback, |message, left, sent| {
+            self.send_async_to_queue_with_timeout(message, mq, left, sent)
+        })
+    }
+
+    /// [`request_async`](Self::request_async), with the request message sent to the queue that a
+    /// selector chooses, in one attempt.
+    ///
+    /// # Blocking
+    /// As [`request_async`](Self::request_async), and what the selector takes.
+    ///
+    /// # Errors
+    /// As [`request_async`](Self::request_async). That nothing is chosen is told to the callback.
+    ///
+    /// # Java
+    /// `DefaultMQProducer#request(Message, MessageQueueSelector, Object, RequestCallback, long)`
+    pub fn request_async_with_selector<A: Send + 'static>(
+        &self,
+        message: &Message,
+        selector: impl MessageQueueSelector<A> + Send + 'static,
+        arg: A,
+        timeout: Duration,
+        callback: impl FnOnce(Result<MessageExt>) + Send + 'static,
+    ) -> Result<()> {
+        self.request_async_by(message, timeout, callback, |message, left, sent| {
+            self.send_async_with_selector_and_timeout(message, selector, arg, left, sent)
+        })
+    }
+
+    fn request_async_by(
+        &self,
+        message: &Message,
+        timeout: Duration,
+        callback: impl FnOnce(Result<MessageExt>) + Send + 'static,
+        send: impl FnOnce(Message, Duration, Sent) -> Result<(), SendFailure>,
+    ) -> Result<()> {
         let request = self.prepare_request(message, timeout)?;
         let end = RequestEnd::Callback(Box::new(callback));
         self.wait_for_reply(&request, timeout, end);
@@ -91,12 +211,12 @@ impl DefaultMQProducer {
         let (instance, id) = (Arc::clone(&request.instance), request.correlation_id);
         let fail = move |error| instance.request_futures().complete(&id, Err(error));
         let on_sent = fail.clone();
-        let sent = self.send_async_with_timeout(request.message, left, move |outcome| {
+        let sent = Box::new(move |outcome: Result<SendResult, SendFailure>| {
             if let Err(failure) = outcome {
                 on_sent(failure.into());
             }
         });
-        if let Err(failure) = sent {
+        if let Err(failure) = send(request.message, left, sent) {
             fail(failure.into());
         }
         Ok(())

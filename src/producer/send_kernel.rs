@@ -12,7 +12,7 @@ use rocketmq_protocol::{
 };
 
 use super::attempts::Attempt;
-use super::message_batch::{check_batch, is_wait_store_msg_ok};
+use super::message_batch::check_batch;
 use super::message_client_id_setter::create_uniq_id;
 use super::send_result::SendResult;
 use crate::client::{MQClientInstance, RouteOf, SendReply};
@@ -22,7 +22,8 @@ use crate::sync::{Arc, Deadline, system_time_millis};
 
 /// The longest encoded properties, in bytes: their length field has two.
 const MAX_PROPERTIES_LENGTH: usize = i16::MAX as usize;
-const COMPRESS_LEVEL: u32 = 5;
+/// Java `DefaultMQProducer#compressLevel`.
+pub(crate) const COMPRESS_LEVEL: i32 = 5;
 
 /// What of a producer's settings decides what goes over the wire.
 #[derive(Debug, Clone)]
@@ -34,6 +35,8 @@ pub(crate) struct SendSettings {
     pub(crate) create_topic_key: String,
     pub(crate) default_topic_queue_nums: i32,
     pub(crate) compress_msg_body_over_howmuch: usize,
+    pub(crate) compress_type: CompressionType,
+    pub(crate) compress_level: i32,
     pub(crate) max_message_size: usize,
 }
 
@@ -97,8 +100,7 @@ impl Prepared {
                 ),
             });
         }
-        let (body, mut sys_flag) =
-            compress(message.body(), settings.compress_msg_body_over_howmuch);
+        let (body, mut sys_flag) = compress(message.body(), settings);
         if half {
             sys_flag |= sys_flag::TRANSACTION_PREPARED;
         }
@@ -186,7 +188,7 @@ impl Prepared {
                 "the batch has {length} bytes, max_message_size is {most}: split it"
             )));
         }
-        let wait = is_wait_store_msg_ok(first).to_string();
+        let wait = first.is_wait_store_msg_ok().to_string();
         properties.insert(property::WAIT_STORE_MSG_OK.to_owned(), wait);
         if let Some(namespace) = settings.namespace.name() {
             properties.insert(property::INSTANCE_ID.to_owned(), namespace.to_owned());
@@ -353,6 +355,12 @@ fn check_message(message: &Message, topic: &str, max_message_size: usize) -> Res
             "the body has {length} bytes, max_message_size is {max_message_size}"
         )));
     }
+    let light = message.property(property::INNER_MULTI_DISPATCH);
+    if let Some(queues) = light.filter(|queues| queues.contains('/')) {
+        return Err(refused(format!(
+            "the light queues {queues:?} contain '/', which their names may not"
+        )));
+    }
     Ok(())
 }
 
@@ -384,10 +392,10 @@ pub(super) fn check_properties(message: &Message) -> Result<()> {
     }
 }
 
-fn compress(body: &Bytes, over: usize) -> (Bytes, i32) {
-    if body.len() >= over {
-        let kind = CompressionType::default();
-        match kind.compress(body, COMPRESS_LEVEL) {
+fn compress(body: &Bytes, settings: &SendSettings) -> (Bytes, i32) {
+    if body.len() >= settings.compress_msg_body_over_howmuch {
+        let kind = settings.compress_type;
+        match kind.compress(body, settings.compress_level) {
             Ok(compressed) => return (compressed, sys_flag::COMPRESSED | kind.flag()),
             Err(error) => log::warn!("sent uncompressed: {error}"),
         }

@@ -25,7 +25,8 @@ use crate::sync::Arc;
 ///
 /// Brokers ask any producer of the group, so all of them must be able to say what became of the work
 /// of any other. They ask those that they know from heartbeats: a producer is known to a broker once
-/// it has sent to a topic of it.
+/// a route has named the broker, so when it has sent to a topic of it, or is told of one by
+/// [`topics`](DefaultMQProducerBuilder::topics). The same is true of Java's.
 ///
 /// # Java
 /// `TransactionMQProducer`
@@ -115,14 +116,14 @@ impl DefaultMQProducerBuilder {
 
 impl TransactionMQProducerBuilder {
     /// How many threads ask the listener what became of transactions; they come when they are
-    /// needed. Default 1; Java `checkThreadPoolMaxSize`.
+    /// needed. Default 1, at least 1; Java `checkThreadPoolMaxSize`.
     pub fn check_thread_pool_max_size(mut self, threads: usize) -> Self {
         self.check_thread_pool_max_size = threads;
         self
     }
 
     /// How many questions of brokers may wait for such a thread. What comes beyond is left out, and
-    /// brokers ask again. Default 2000; Java `checkRequestHoldMax`.
+    /// brokers ask again. Default 2000, at least 1; Java `checkRequestHoldMax`.
     pub fn check_request_hold_max(mut self, checks: usize) -> Self {
         self.check_request_hold_max = checks;
         self

@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use rocketmq_blocking::{Error, Message};
+use rocketmq_blocking::{Error, Message, property};
 use rocketmq_embedded::Cluster;
 
 use crate::support::Inbox;
@@ -116,6 +116,12 @@ fn bodies_and_properties_have_limits_that_the_error_tells() {
     says(
         &small.send(&message).unwrap_err(),
         &["topic \"T\"", "the properties have 400", "32767"],
+    );
+    let mut message = Message::new("T", "m");
+    message.put_property(property::INNER_MULTI_DISPATCH, "%LMQ%a,%LMQ%b/c");
+    says(
+        &small.send(&message).unwrap_err(),
+        &["topic \"T\"", "%LMQ%b/c", "'/'"],
     );
     assert_eq!(cluster.stored_count("T"), 0);
     small.send(&Message::new("T", "1234567890")).unwrap();

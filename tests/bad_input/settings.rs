@@ -34,6 +34,16 @@ fn all_wrong_settings_of_a_producer_are_told_at_once() {
         .default_topic_queue_nums(-4)
         .max_message_size(0)
         .create_topic_key("no topic")
+        .topics(["T", "no topic"])
+        .compress_level(10)
+        .back_pressure_for_async_send_num(9)
+        .back_pressure_for_async_send_size(0)
+        .batch_max_delay(Duration::from_secs(31))
+        .batch_max_bytes(0)
+        .total_batch_max_bytes(0)
+        .detect_interval(Duration::ZERO)
+        .latency_max([])
+        .not_available_duration([])
         .build()
         .unwrap_err();
     assert!(!error.is_retryable() && !error.may_have_been_stored());
@@ -55,6 +65,15 @@ fn all_wrong_settings_of_a_producer_are_told_at_once() {
             "default_topic_queue_nums is -4, the least is 1",
             "max_message_size is 0, the least is 1",
             "create_topic_key \"no topic\": the name contains ' '; allowed are % | - _ 0-9 a-z A-Z",
+            "topics: \"no topic\": the name contains ' '; allowed are % | - _ 0-9 a-z A-Z",
+            "compress_level is 10, the range is 0..=9 for Zlib",
+            "back_pressure_for_async_send_num is 9, the least is 10",
+            "back_pressure_for_async_send_size is 0, the least is 1048576",
+            "batch_max_delay is 31s, the range is 1ms to 30s",
+            "batch_max_bytes is 0, the range is 1 to 2097152",
+            "total_batch_max_bytes is 0, the least is 1",
+            "latency_max is empty, the least is one row",
+            "detect_interval is 0ns, the range is 1ms to 3600s",
         ],
     );
 }

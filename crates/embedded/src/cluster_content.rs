@@ -123,6 +123,11 @@ impl Cluster {
             .put_value(namespace.to_owned(), key.to_owned(), value.to_owned());
     }
 
+    /// Forgets a value at the name server (DELETE_KV_CONFIG).
+    pub fn delete_kv_config(&self, namespace: &str, key: &str) {
+        self.registry.delete_value(namespace, key);
+    }
+
     /// Stores a message as if a producer had sent it, and tells its offset; waiting pulls get it.
     ///
     /// # Errors

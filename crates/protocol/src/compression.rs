@@ -1,6 +1,7 @@
 //! Compression of message bodies (Java `CompressorFactory`).
 
 use std::io::{self, Read, Write};
+use std::ops::RangeInclusive;
 
 use bytes::{Buf, Bytes};
 
@@ -57,15 +58,28 @@ impl CompressionType {
         }
     }
 
-    /// Compresses a body. `level` counts for zlib (0 to 9) and zstd (1 to 22; 0 is its default);
+    /// The levels there are, from the quickest to the smallest; LZ4 has none.
+    pub const fn levels(self) -> Option<RangeInclusive<i32>> {
+        match self {
+            Self::Lz4 => None,
+            Self::Zstd => Some(1..=22),
+            Self::Zlib => Some(0..=9),
+        }
+    }
+
+    /// Compresses a body. A level outside of [`levels`](Self::levels) is taken for the nearest one;
     /// Java's default is 5 (`rocketmq.message.compressLevel`).
     ///
     /// # Errors
     /// [`CodecError::Compression`] when the encoder fails.
-    pub fn compress(self, body: &[u8], level: u32) -> Result<Bytes, CodecError> {
+    pub fn compress(self, body: &[u8], level: i32) -> Result<Bytes, CodecError> {
+        let level = match self.levels() {
+            Some(levels) => level.clamp(*levels.start(), *levels.end()),
+            None => level,
+        };
         let result = match self {
             Self::Zlib => {
-                let level = flate2::Compression::new(level.min(9));
+                let level = flate2::Compression::new(level.unsigned_abs());
                 let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), level);
                 encoder.write_all(body).and_then(|()| encoder.finish())
             }
@@ -75,7 +89,7 @@ impl CompressionType {
                     .write_all(body)
                     .and_then(|()| encoder.finish().map_err(io::Error::other))
             }
-            Self::Zstd => zstd::stream::encode_all(body, i32::try_from(level).unwrap_or(5)),
+            Self::Zstd => zstd::stream::encode_all(body, level),
         };
         result.map(Bytes::from).map_err(|error| self.failed(&error))
     }

@@ -35,6 +35,7 @@ mod message;
 mod message_codec;
 mod message_id;
 mod message_queue;
+mod message_settings;
 pub mod mix_all;
 pub mod pop;
 mod properties;

@@ -336,30 +336,6 @@ impl Message {
         self.properties.remove(name)
     }
 
-    /// Has the message delivered later, after the time of a level; brokers have 18 levels, from 1 s
-    /// to 2 h, unless set otherwise. 0 is no delay. A level counts more than any of the times below.
-    pub fn set_delay_time_level(&mut self, level: i32) {
-        self.put_property(property::DELAY_TIME_LEVEL, level.to_string());
-    }
-
-    /// Has the message delivered after so many seconds, at most 3 days unless brokers are set
-    /// otherwise. Of several times the one in seconds counts, then the one in milliseconds.
-    pub fn set_delay_time_sec(&mut self, seconds: u64) {
-        self.put_property(property::TIMER_DELAY_SEC, seconds.to_string());
-    }
-
-    /// Has the message delivered after so many milliseconds; brokers round up to whole seconds
-    /// unless set otherwise.
-    pub fn set_delay_time_ms(&mut self, millis: u64) {
-        self.put_property(property::TIMER_DELAY_MS, millis.to_string());
-    }
-
-    /// Has the message delivered at a time, in milliseconds since 1970 by the broker's clock; at
-    /// once if that is past.
-    pub fn set_deliver_time_ms(&mut self, millis: i64) {
-        self.put_property(property::TIMER_DELIVER_MS, millis.to_string());
-    }
-
     /// Moves the message to another topic.
     pub fn set_topic(&mut self, topic: impl Into<Arc<str>>) {
         self.topic = topic.into();

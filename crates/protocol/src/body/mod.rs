@@ -12,6 +12,7 @@ mod lite_subscription;
 mod lock;
 mod name_server;
 mod offsets;
+mod order_topic_conf;
 mod queue_map;
 mod route;
 
@@ -45,6 +46,7 @@ pub use offsets::{
     ConsumeStats, GetConsumerStatusBody, OffsetSerializeWrapper, OffsetWrapper,
     QueryConsumeTimeSpanBody, QueueTimeSpan, ResetOffsetBody, TopicOffset, TopicStatsTable,
 };
+pub use order_topic_conf::OrderTopicConf;
 pub use queue_map::QueueMap;
 pub use route::{
     BrokerData, MASTER_ID, Permission, QueueData, TopicQueueMappingInfo, TopicRouteData,

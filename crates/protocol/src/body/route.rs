@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::JsonBody;
+use super::{JsonBody, OrderTopicConf};
 use crate::{MessageQueue, compare_utf16};
 
 /// The broker id of a master.
@@ -153,26 +153,22 @@ impl TopicRouteData {
         brokers.collect::<Vec<_>>().join("; ")
     }
 
+    /// The order configuration, if there is one.
+    pub fn order(&self) -> Option<OrderTopicConf<'_>> {
+        let conf = self.order_topic_conf.as_deref()?;
+        (!conf.is_empty()).then(|| OrderTopicConf::parse(conf))
+    }
+
     /// The queues a producer may choose from, in the order it goes round them, and whether the
     /// topic has an order configuration (Java `MQClientInstance#topicRouteData2TopicPublishInfo`).
     ///
     /// Without such a configuration these are the writeable queues of brokers that have a master,
     /// sorted by broker name.
     pub fn publish_queues(&self, topic: &str) -> (Vec<MessageQueue>, bool) {
-        if let Some(conf) = self
-            .order_topic_conf
-            .as_deref()
-            .filter(|conf| !conf.is_empty())
-        {
-            let queues = conf
-                .split(';')
-                .filter_map(|part| {
-                    let mut words = part.split(':');
-                    let broker = words.next().filter(|broker| !broker.is_empty())?;
-                    let count = words.next()?.trim().parse::<i32>().ok()?;
-                    Some((count, broker))
-                })
-                .flat_map(|(count, broker)| queues_of(topic, broker, count))
+        if let Some(conf) = self.order() {
+            let brokers = conf.brokers.into_iter();
+            let queues = brokers
+                .flat_map(|(broker, count)| queues_of(topic, broker, count))
                 .take(MAX_QUEUES)
                 .collect();
             return (queues, true);
