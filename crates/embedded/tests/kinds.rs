@@ -49,6 +49,7 @@ fn send_half(client: &mut RawClient, group: &str, key: &str) -> EndTransactionRe
     }
     let mut header = send_header(0, &message);
     header.born_timestamp = now() - 1000;
+    header.flag = 7;
     header.sys_flag = sys_flag::TRANSACTION_PREPARED;
     let request = RemotingCommand::request(SEND_MESSAGE_V2, &SendMessageRequestHeaderV2(header));
     let answer = client.call(request.with_body(message.body().clone()));
@@ -104,6 +105,7 @@ fn each_member_of_the_group_is_asked_in_turn_and_nobody_else() {
         message.prepared_transaction_offset(),
         asked.commit_log_offset
     );
+    assert_eq!(message.flag(), 0, "what was asked for has lost it");
     assert!(other.next(Duration::from_millis(1)).is_none());
 }
 
