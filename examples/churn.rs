@@ -16,7 +16,9 @@
     reason = "a program, not the library"
 )]
 
-use std::collections::{HashMap, HashSet};
+mod support;
+
+use std::collections::HashSet;
 use std::error::Error;
 use std::io::Read;
 use std::process::ExitCode;
@@ -31,7 +33,8 @@ use rocketmq_blocking::{
     ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus, ConsumeFromWhere, DefaultMQPushConsumer,
     MessageExt, MessageQueue,
 };
-use serde_json::{Value, json};
+use serde_json::json;
+use support::{Options, say};
 
 const SETTLES_WITHIN: Duration = Duration::from_secs(60);
 const NOTHING: usize = usize::MAX;
@@ -52,34 +55,12 @@ fn main() -> ExitCode {
 fn run() -> Outcome<()> {
     let mut words = std::env::args().skip(1);
     let verb = words.next().ok_or("a verb is missing: churn or stay")?;
-    let mut options = Options(HashMap::new());
-    for word in words {
-        let (key, value) = word
-            .split_once('=')
-            .ok_or_else(|| format!("{word:?} is not key=value"))?;
-        options.0.insert(key.to_owned(), value.to_owned());
-    }
+    let options = Options::parse(words)?;
     match verb.as_str() {
         "churn" => churn(&options),
         "stay" => stay(&options),
         other => Err(format!("{other:?} is neither churn nor stay").into()),
     }
-}
-
-struct Options(HashMap<String, String>);
-
-impl Options {
-    fn text<'a>(&'a self, key: &str, default: &'a str) -> &'a str {
-        self.0.get(key).map_or(default, String::as_str)
-    }
-
-    fn number(&self, key: &str, default: usize) -> Outcome<usize> {
-        Ok(self.0.get(key).map_or(Ok(default), |value| value.parse())?)
-    }
-}
-
-fn say(line: &Value) {
-    println!("{line}");
 }
 
 /// What all members of this process were given.
@@ -165,7 +146,7 @@ impl Member {
     ) -> Outcome<Self> {
         let allocated = Arc::new(AtomicUsize::new(NOTHING));
         let topic = options.text("topic", "T8");
-        let work = Duration::from_micros(options.number("work_us", 0)? as u64);
+        let work = Duration::from_micros(options.number("work_us", 0)?);
         let noted = Arc::clone(deliveries);
         let consumer = DefaultMQPushConsumer::builder(options.text("group", "churn"))
             .namesrv_addr(options.text("ns", "127.0.0.1:9876"))
@@ -213,12 +194,12 @@ fn until(began: Instant, condition: impl Fn() -> bool) -> Outcome<f64> {
 
 fn churn(options: &Options) -> Outcome<()> {
     let deliveries = Arc::new(Deliveries::default());
-    let queues = options.number("queues", 8)?;
-    let pause = Duration::from_millis(options.number("pause_ms", 1500)? as u64);
+    let queues = options.number("queues", 8_usize)?;
+    let pause = options.millis("pause_ms", 1500)?;
     let first = Member::new(options, "a", &deliveries, false)?;
     first.consumer.start()?;
     until(Instant::now(), || first.has(queues))?;
-    for k in 0..options.number("tries", 5)? {
+    for k in 0..options.number("tries", 5_usize)? {
         std::thread::sleep(pause);
         let before = deliveries.again();
         let second = Member::new(options, &format!("b{k}"), &deliveries, false)?;

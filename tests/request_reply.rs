@@ -252,6 +252,28 @@ fn a_question_gets_its_own_answer() {
     }
 }
 
+/// A broker that a producer leaves forgets where replies to its whole client go, and the producers of
+/// a process share a client.
+#[test]
+fn replies_come_after_another_producer_of_the_process_has_ended() {
+    let world = World::start();
+    let (_consumer, _sent) = world.replier(1);
+    let manager = MQClientManager::new();
+    let [stays, ends] = ["stays", "ends"].map(|group| {
+        let producer = DefaultMQProducer::builder(group)
+            .client_manager(&manager)
+            .namesrv_addr(&world.cluster.namesrv_addr())
+            .build()
+            .unwrap();
+        producer.start().unwrap();
+        producer
+    });
+    let question = Message::new(TOPIC, b"?".as_slice());
+    ends.request(&question, GENEROUS).unwrap();
+    ends.shutdown(TIMEOUT);
+    stays.request(&question, GENEROUS).unwrap();
+}
+
 /// apache/rocketmq#1727, #10613 (PR#10614), #9319: the callback came too early with nothing, or
 /// several times.
 #[test]

@@ -303,28 +303,47 @@ impl HeartbeatSender {
 
     /// Leaves a group at all brokers (Java `MQClientInstance#unregisterClient`), and waits until the
     /// deadline for their answers. The group must be out of its table already.
+    ///
+    /// A broker that a producer leaves knows no more where replies to this client go (Java
+    /// `ProducerManager#unregisterProducer`), though it still has other producers, until the client
+    /// joins a group that it was not in. So it leaves the group that all instances have as well, and
+    /// the heartbeat that follows joins it again.
     pub(crate) fn unregister(
         self: &Arc<Self>,
         producer_group: Option<&str>,
         consumer_group: Option<&str>,
         deadline: Deadline,
     ) {
-        let header = Arc::new(UnregisterClientRequestHeader {
-            client_id: self.client_id.clone(),
-            producer_group: producer_group.map(str::to_owned),
-            consumer_group: consumer_group.map(str::to_owned),
-        });
+        let header = |producer_group: Option<&str>| {
+            Arc::new(UnregisterClientRequestHeader {
+                client_id: self.client_id.clone(),
+                producer_group: producer_group.map(str::to_owned),
+                consumer_group: consumer_group.map(str::to_owned),
+            })
+        };
         let targets = self.brokers.heartbeat_targets(true);
-        let round = Round::new(targets.len());
+        let stays = producer_group.is_some() && !self.producers.groups().is_empty();
+        let mut headers = vec![header(producer_group)];
+        if stays {
+            headers.push(header(Some(CLIENT_INNER_PRODUCER_GROUP)));
+        }
+        let round = Round::new(targets.len() * headers.len());
         for addr in &targets {
-            let goodbye = Goodbye {
-                header: Arc::clone(&header),
-                round: Arc::clone(&round),
-            };
-            let now = self.flights.lock().say_goodbye(addr, goodbye);
-            if let Some(goodbye) = now {
-                self.send_goodbye(addr, goodbye);
+            for header in &headers {
+                let goodbye = Goodbye {
+                    header: Arc::clone(header),
+                    round: Arc::clone(&round),
+                };
+                let now = self.flights.lock().say_goodbye(addr, goodbye);
+                if let Some(goodbye) = now {
+                    self.send_goodbye(addr, goodbye);
+                }
             }
+        }
+        if stays {
+            let back = Round::new(targets.len());
+            self.begin_heartbeats(&targets, Some(&back));
+            back.wait(deadline);
         }
         round.wait(deadline);
     }

@@ -17,8 +17,10 @@ import tempfile
 import time
 
 sys.dont_write_bytecode = True
+import kinds  # noqa: E402
 from groups import SETTLE_SECONDS, Group, Sender, averagely, check_arrived, strategy  # noqa: E402
 from probes import Probe  # noqa: E402
+from sessions import Session  # noqa: E402
 from targets import EmbeddedTarget, Failure, RealTarget, cluster  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -33,12 +35,25 @@ class Suite:
         self.work, self.processes = work, 0
         self.probe, self.quickstart_program = options.probe, options.quickstart
         self.run_id = f"{int(time.time())}_{random.randrange(1000)}"
+        self.running_sessions = {}
         self.target = {"real": RealTarget, "embedded": EmbeddedTarget}[options.target](work, options)
 
     def command(self, language, words):
         if language == "java" or self.probe == "java":
             return cluster.java_command("Probe.java", words, self.work)
         return [self.probe, *words]
+
+    def sessions(self):
+        """A session of each client; one that has ended is followed by another one."""
+        for language in ("rust", "java"):
+            if language not in self.running_sessions or self.running_sessions[language].process.poll() is not None:
+                self.running_sessions[language] = Session(self, language)
+        return self.running_sessions
+
+    def end_sessions(self):
+        for session in self.running_sessions.values():
+            session.process.stdin.close()
+            session.finish()
 
     def name(self, kind):
         return f"interop_{kind}_{self.run_id}"
@@ -106,7 +121,7 @@ class Suite:
     def rust_tests(self):
         """The integration tests that take any cluster."""
         command = ["cargo", "test", "--locked", "--no-fail-fast"]
-        for name in ("consume", "rebalance", "shutdown_in_listener"):
+        for name in ("consume", "message_admin", "rebalance", "request_reply", "shutdown_in_listener", "transactions"):
             command += ["--test", name]
         run = subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PROGRAM_SECONDS,
                              env={**os.environ, "ROCKETMQ_NAMESRV": f"127.0.0.1:{self.target.namesrv_port}"})
@@ -293,6 +308,7 @@ SCENARIOS = {
     "rust_to_java": Suite.rust_to_java,
     "java_to_rust": Suite.java_to_rust,
     "tag_filter": Suite.tag_filter,
+    **kinds.SCENARIOS,
     **{f"mixed_{name.lower()}_{sum(queues)}": mixed_group(name, *queues)
        for name in ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH") for queues in ((4, 4), (4, 3))},
     **{f"{kind.__name__}_{language}": kind(language)
@@ -335,7 +351,7 @@ def timed(name, action, outcomes):
         detail, passed = action() or "", True
     except (Failure, cluster.ClusterError, subprocess.TimeoutExpired, OSError, KeyError, ValueError) as failure:
         detail, passed = f"{type(failure).__name__}: {failure}", False
-    Probe.end_all()
+    Probe.end_all(lasting=not passed)
     outcomes.append(passed)
     print(f"{'PASS' if passed else 'FAIL'} {name} {time.monotonic() - began:.1f} s {detail}", flush=True)
     return passed
@@ -351,6 +367,8 @@ def main():
         if timed(f"{options.target} starts", suite.target.start, outcomes):
             for name in options.only:
                 timed(name, lambda: SCENARIOS[name](suite), outcomes)
+            if suite.running_sessions:
+                timed("sessions end", suite.end_sessions, outcomes)
     finally:
         Probe.end_all()
         timed(f"{options.target} ends", suite.target.stop, outcomes)

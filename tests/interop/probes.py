@@ -17,6 +17,7 @@ class Probe:
 
     changed = threading.Condition()
     running = []
+    lasting = False
 
     def __init__(self, suite, language, verb, **options):
         self.label = f"{language} {verb}" + (f" {options['instance']}" if "instance" in options else "")
@@ -42,11 +43,14 @@ class Probe:
                 with contextlib.suppress(json.JSONDecodeError):  # a killed process may leave half a line
                     event = json.loads(line)
                     with Probe.changed:
-                        self.events.append(event)
+                        self.note(event)
                         Probe.changed.notify_all()
         with Probe.changed:
             self.ended = True
             Probe.changed.notify_all()
+
+    def note(self, event):
+        self.events.append(event)
 
     def of(self, kind):
         with Probe.changed:
@@ -91,12 +95,13 @@ class Probe:
         return text + (f"\n{log}" if log else "")
 
     @classmethod
-    def end_all(cls):
-        for probe in cls.running:
+    def end_all(cls, lasting=True):
+        """Kills those that still run, the lasting ones only if told so."""
+        for probe in [probe for probe in cls.running if lasting or not probe.lasting]:
             if probe.process.poll() is None:
                 probe.process.kill()
                 probe.process.wait()
-        cls.running.clear()
+            cls.running.remove(probe)
 
 
 class Member(Probe):

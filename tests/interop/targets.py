@@ -11,6 +11,12 @@ HERE = pathlib.Path(__file__).resolve().parent
 cluster = SourceFileLoader("cluster", str(HERE.parent / "real-cluster" / "cluster")).load_module()
 
 
+# Checks of transactions soon, and messages that can be taken back.
+SETTINGS = {"transactionCheckInterval": "1000", "transactionTimeOut": "2000", "recallMessageEnable": "true"}
+# On a busy machine a broker shall wait as well, not refuse what has waited for 200 ms.
+PATIENCE = {"waitTimeMillsInSendQueue": "10000", "waitTimeMillsInTransactionQueue": "10000", "osPageCacheBusyTimeOutMills": "10000"}
+
+
 class Failure(Exception):
     """A broken expectation, with what was seen instead."""
 
@@ -23,7 +29,7 @@ class RealTarget:
         self.namesrv_port, self.broker_ports = 0, []
 
     def start(self):
-        self.namesrv_port = self.nodes.up(ns=0, brokers="broker-a:0,broker-b:0")
+        self.namesrv_port = self.nodes.up(ns=0, brokers="broker-a:0,broker-b:0", settings=SETTINGS | PATIENCE)
         self.broker_ports = [node["port"] for node in self.nodes.state()["nodes"].values() if node["kind"] == "broker"]
 
     def stop(self):
@@ -44,7 +50,8 @@ class EmbeddedTarget:
         self.broker_ports = [first, first + 10]
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(
-                [self.program, "--namesrv-port", str(self.namesrv_port), "--broker-port", str(first), "--brokers", "2"],
+                [self.program, "--namesrv-port", str(self.namesrv_port), "--broker-port", str(first), "--brokers", "2",
+                 *(word for key, value in SETTINGS.items() for word in ("--set", f"{key}={value}"))],
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, text=True)
         ready = threading.Event()
         threading.Thread(target=self.read_output, args=(ready,), daemon=True).start()

@@ -1,9 +1,7 @@
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
-import java.util.HashMap;
 import java.util.List;
-import java.util.Map;
 import java.util.Set;
 import java.util.TreeSet;
 import java.util.concurrent.CountDownLatch;
@@ -28,61 +26,59 @@ import org.apache.rocketmq.common.message.MessageQueue;
 import org.apache.rocketmq.remoting.protocol.heartbeat.MessageModel;
 
 /**
- * The published Java client as the other side of an interoperability check: {@code produce} or {@code consume},
- * then options as key=value words. It writes one JSON object a line; see README.md for both lists.
+ * The published Java client as the other side of an interoperability check: {@code produce}, {@code consume} or
+ * {@code session}, then options as key=value words. It writes one JSON object a line; see README.md for both lists.
  */
 public final class Probe {
-    private static final Map<String, String> OPTIONS = new HashMap<>();
+    private static Words words;
 
-    public static void main(String[] words) {
+    public static void main(String[] arguments) {
         try {
-            for (int i = 1; i < words.length; i++) {
-                int equals = words[i].indexOf('=');
-                OPTIONS.put(words[i].substring(0, equals), words[i].substring(equals + 1));
-            }
-            switch (words[0]) {
+            words = new Words(arguments, 1);
+            switch (arguments[0]) {
                 case "produce": produce(); break;
                 case "consume": consume(); break;
-                default: throw new IllegalArgumentException(words[0]);
+                case "session": Session.run(words); break;
+                default: throw new IllegalArgumentException(arguments[0]);
             }
             System.exit(0);
         } catch (Throwable cause) {
-            say("{\"error\":" + quoted(cause.toString()) + "}");
+            Words.say("{\"error\":" + Words.quoted(cause.toString()) + "}");
             System.exit(1);
         }
     }
 
     private static void produce() throws Exception {
-        DefaultMQProducer producer = new DefaultMQProducer(text("group", "probe_p"));
-        producer.setNamesrvAddr(text("ns", "127.0.0.1:9876"));
-        producer.setUseTLS(flag("tls"));
-        producer.setPollNameServerInterval(number("poll", 30_000));
+        DefaultMQProducer producer = new DefaultMQProducer(words.text("group", "probe_p"));
+        producer.setNamesrvAddr(words.text("ns", "127.0.0.1:9876"));
+        producer.setUseTLS(words.flag("tls"));
+        producer.setPollNameServerInterval(words.number("poll", 30_000));
         producer.start();
         CountDownLatch finished = new CountDownLatch(1);
-        if (flag("stdin")) {
+        if (words.flag("stdin")) {
             endWithStandardInput(finished);
         }
-        int count = number("n", 10);
+        int count = words.number("n", 10);
         long began = System.nanoTime();
         for (int i = 0; i < count; i++) {
             if (finished.await(waitBefore(i, began), TimeUnit.NANOSECONDS)) {
                 break;
             }
-            Message message = new Message(text("topic", "T8"), text("tag", "A"), "k" + i, body(i, number("size", 20)));
-            if (OPTIONS.containsKey("prop")) {
+            Message message = new Message(words.text("topic", "T8"), words.text("tag", "A"), "k" + i, body(i, words.number("size", 20)));
+            if (words.has("prop")) {
                 message.putUserProperty("a", "" + i);
             }
             SendResult result = producer.send(message);
-            say("{\"sent\":" + i + ",\"status\":\"" + result.getSendStatus() + "\",\"broker\":"
-                + quoted(result.getMessageQueue().getBrokerName()) + ",\"queueId\":" + result.getMessageQueue().getQueueId()
-                + ",\"offset\":" + result.getQueueOffset() + ",\"msgId\":" + quoted(result.getMsgId()) + "}");
+            Words.say("{\"sent\":" + i + ",\"status\":\"" + result.getSendStatus() + "\",\"broker\":"
+                + Words.quoted(result.getMessageQueue().getBrokerName()) + ",\"queueId\":" + result.getMessageQueue().getQueueId()
+                + ",\"offset\":" + result.getQueueOffset() + ",\"msgId\":" + Words.quoted(result.getMsgId()) + "}");
         }
         producer.shutdown();
     }
 
     /** Nanoseconds until message number {@code i} is due, at so many a second as {@code rate} says. */
     private static long waitBefore(int i, long began) {
-        int rate = number("rate", 0);
+        int rate = words.number("rate", 0);
         return rate == 0 ? 0 : Math.max(0, began + i * 1_000_000_000L / rate - System.nanoTime());
     }
 
@@ -99,43 +95,43 @@ public final class Probe {
     }
 
     private static void consume() throws Exception {
-        DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(text("group", "probe_c"));
-        consumer.setNamesrvAddr(text("ns", "127.0.0.1:9876"));
-        consumer.setUseTLS(flag("tls"));
-        consumer.setInstanceName(text("instance", "probe" + ProcessHandle.current().pid()));
-        consumer.setPollNameServerInterval(number("poll", 30_000));
-        consumer.setMaxReconsumeTimes(number("max", -1));
-        consumer.setConsumeFromWhere(ConsumeFromWhere.valueOf(text("from", "CONSUME_FROM_FIRST_OFFSET")));
-        if (text("model", "").equals("BROADCASTING")) {
+        DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(words.text("group", "probe_c"));
+        consumer.setNamesrvAddr(words.text("ns", "127.0.0.1:9876"));
+        consumer.setUseTLS(words.flag("tls"));
+        consumer.setInstanceName(words.text("instance", "probe" + ProcessHandle.current().pid()));
+        consumer.setPollNameServerInterval(words.number("poll", 30_000));
+        consumer.setMaxReconsumeTimes(words.number("max", -1));
+        consumer.setConsumeFromWhere(ConsumeFromWhere.valueOf(words.text("from", "CONSUME_FROM_FIRST_OFFSET")));
+        if (words.text("model", "").equals("BROADCASTING")) {
             consumer.setMessageModel(MessageModel.BROADCASTING);
         }
-        switch (text("strategy", "AVG")) {
+        switch (words.text("strategy", "AVG")) {
             case "AVG": break;
             case "AVG_BY_CIRCLE": consumer.setAllocateMessageQueueStrategy(new AllocateMessageQueueAveragelyByCircle()); break;
             case "CONSISTENT_HASH": consumer.setAllocateMessageQueueStrategy(new AllocateMessageQueueConsistentHash()); break;
-            default: throw new IllegalArgumentException("strategy=" + text("strategy", ""));
+            default: throw new IllegalArgumentException("strategy=" + words.text("strategy", ""));
         }
-        String topic = text("topic", "T8");
-        if (OPTIONS.containsKey("sql")) {
-            consumer.subscribe(topic, MessageSelector.bySql(text("sql", "")));
+        String topic = words.text("topic", "T8");
+        if (words.has("sql")) {
+            consumer.subscribe(topic, MessageSelector.bySql(words.text("sql", "")));
         } else {
-            consumer.subscribe(topic, text("sub", "*"));
+            consumer.subscribe(topic, words.text("sub", "*"));
         }
-        Listener listener = new Listener(number("fail", 0), number("n", Integer.MAX_VALUE));
-        if (text("mode", "concurrently").equals("orderly")) {
+        Listener listener = new Listener(words.number("fail", 0), words.number("n", Integer.MAX_VALUE));
+        if (words.text("mode", "concurrently").equals("orderly")) {
             consumer.registerMessageListener((MessageListenerOrderly) listener::orderly);
         } else {
             consumer.registerMessageListener((MessageListenerConcurrently) listener::concurrently);
         }
-        consumer.setMessageQueueListener((of, all, divided) -> say(assigned(of, divided)));
+        consumer.setMessageQueueListener((of, all, divided) -> Words.say(assigned(of, divided)));
         consumer.start();
-        if (flag("stdin")) {
+        if (words.flag("stdin")) {
             endWithStandardInput(listener.finished);
         }
-        listener.finished.await(number("ms", 10_000), TimeUnit.MILLISECONDS);
-        Thread.sleep(number("linger", 0));
+        listener.finished.await(words.number("ms", 10_000), TimeUnit.MILLISECONDS);
+        Thread.sleep(words.number("linger", 0));
         consumer.shutdown();
-        say("{\"done\":" + listener.got.get() + "}");
+        Words.say("{\"done\":" + listener.got.get() + "}");
     }
 
     private static void endWithStandardInput(CountDownLatch finished) {
@@ -168,7 +164,7 @@ public final class Probe {
         ConsumeConcurrentlyStatus concurrently(List<MessageExt> messages, ConsumeConcurrentlyContext context) {
             if (failuresLeft.getAndDecrement() > 0) {
                 for (MessageExt message : messages) {
-                    say("{\"failed\":" + quoted(message.getKeys()) + ",\"reconsume\":" + message.getReconsumeTimes() + "}");
+                    Words.say("{\"failed\":" + Words.quoted(message.getKeys()) + ",\"reconsume\":" + message.getReconsumeTimes() + "}");
                 }
                 return ConsumeConcurrentlyStatus.RECONSUME_LATER;
             }
@@ -184,12 +180,12 @@ public final class Probe {
         private void report(MessageExt message) {
             String body = new String(message.getBody(), StandardCharsets.UTF_8);
             int number = got.incrementAndGet();
-            say("{\"got\":" + number + ",\"broker\":" + quoted(message.getBrokerName())
+            Words.say("{\"got\":" + number + ",\"broker\":" + Words.quoted(message.getBrokerName())
                 + ",\"queueId\":" + message.getQueueId() + ",\"offset\":" + message.getQueueOffset()
-                + ",\"key\":" + quoted(message.getKeys()) + ",\"tag\":" + quoted(message.getTags())
+                + ",\"key\":" + Words.quoted(message.getKeys()) + ",\"tag\":" + Words.quoted(message.getTags())
                 + ",\"len\":" + message.getBody().length + ",\"reconsume\":" + message.getReconsumeTimes()
-                + ",\"msgId\":" + quoted(message.getMsgId())
-                + ",\"body\":" + quoted(body.length() > 40 ? body.substring(0, 40) : body) + "}");
+                + ",\"msgId\":" + Words.quoted(message.getMsgId())
+                + ",\"body\":" + Words.quoted(body.length() > 40 ? body.substring(0, 40) : body) + "}");
             if (number >= wanted) {
                 finished.countDown();
             }
@@ -199,42 +195,8 @@ public final class Probe {
     private static String assigned(String topic, Set<MessageQueue> queues) {
         TreeSet<String> names = new TreeSet<>();
         for (MessageQueue queue : queues) {
-            names.add(quoted(queue.getBrokerName() + "#" + queue.getQueueId()));
+            names.add(Words.quoted(queue.getBrokerName() + "#" + queue.getQueueId()));
         }
-        return "{\"assigned\":" + quoted(topic) + ",\"queues\":" + names + "}";
-    }
-
-    private static String text(String key, String otherwise) {
-        return OPTIONS.getOrDefault(key, otherwise);
-    }
-
-    private static int number(String key, int otherwise) {
-        return OPTIONS.containsKey(key) ? Integer.parseInt(OPTIONS.get(key)) : otherwise;
-    }
-
-    private static boolean flag(String key) {
-        return text(key, "false").equals("true");
-    }
-
-    private static String quoted(String text) {
-        if (text == null) {
-            return "null";
-        }
-        StringBuilder json = new StringBuilder("\"");
-        for (char c : text.toCharArray()) {
-            if (c == '"' || c == '\\') {
-                json.append('\\').append(c);
-            } else if (c < ' ') {
-                json.append(String.format("\\u%04x", (int) c));
-            } else {
-                json.append(c);
-            }
-        }
-        return json.append('"').toString();
-    }
-
-    private static synchronized void say(String line) {
-        System.out.println(line);
-        System.out.flush();
+        return "{\"assigned\":" + Words.quoted(topic) + ",\"queues\":" + names + "}";
     }
 }

@@ -143,13 +143,14 @@ impl Broker {
                     original.unwrap_or(offset).to_string(),
                 );
                 half.properties = encode_properties(&properties);
-                self.put(half)?;
+                self.put(renewed(half))?;
                 return Ok(Step::Next);
             }
         } else if (0..=millis(config.transaction_time_out)).contains(&age) {
             return Ok(Step::Stop);
         }
         half.properties = encode_properties(&properties);
+        half = renewed(half);
         let placed = self.put(half.clone())?;
         half.queue_offset = placed.queue_offset;
         half.commit_log_offset = placed.commit_log_offset;
@@ -207,6 +208,12 @@ pub(crate) fn real_place(properties: &Properties) -> Option<(String, i32)> {
     let topic = properties.get(property::REAL_TOPIC)?.clone();
     let queue_id = properties.get(property::REAL_QUEUE_ID)?.parse().ok()?;
     Some((topic, queue_id))
+}
+
+/// What is stored once more for a check: like the first, but for the flag, which is lost (Java
+/// `TransactionalMessageBridge#renewHalfMessageInner`).
+fn renewed(half: StoredMessage) -> StoredMessage {
+    StoredMessage { flag: 0, ..half }
 }
 
 fn millis(time: Duration) -> i64 {

@@ -32,14 +32,19 @@ fn cluster() -> Cluster {
 
 fn producer(cluster: &Cluster, client_id: &str, group: &str) -> RawClient {
     let mut client = RawClient::to_broker(cluster, "broker-a");
-    client.heartbeat(&HeartbeatData {
-        client_id: client_id.to_owned(),
-        producer_data_set: vec![ProducerData {
-            group_name: group.to_owned(),
-        }],
-        ..HeartbeatData::default()
-    });
+    client.heartbeat(&producers_of(client_id, &[group]));
     client
+}
+
+fn producers_of(client_id: &str, groups: &[&str]) -> HeartbeatData {
+    let data = groups.iter().map(|group| ProducerData {
+        group_name: (*group).to_owned(),
+    });
+    HeartbeatData {
+        client_id: client_id.to_owned(),
+        producer_data_set: data.collect(),
+        ..HeartbeatData::default()
+    }
 }
 
 fn send_half(client: &mut RawClient, group: &str, key: &str) -> EndTransactionRequestHeader {
@@ -49,6 +54,7 @@ fn send_half(client: &mut RawClient, group: &str, key: &str) -> EndTransactionRe
     }
     let mut header = send_header(0, &message);
     header.born_timestamp = now() - 1000;
+    header.flag = 7;
     header.sys_flag = sys_flag::TRANSACTION_PREPARED;
     let request = RemotingCommand::request(SEND_MESSAGE_V2, &SendMessageRequestHeaderV2(header));
     let answer = client.call(request.with_body(message.body().clone()));
@@ -104,6 +110,7 @@ fn each_member_of_the_group_is_asked_in_turn_and_nobody_else() {
         message.prepared_transaction_offset(),
         asked.commit_log_offset
     );
+    assert_eq!(message.flag(), 0, "what was asked for has lost it");
     assert!(other.next(Duration::from_millis(1)).is_none());
 }
 
@@ -242,11 +249,7 @@ fn replies_are_stored_unless_that_is_off_and_silence_is_a_failure() {
     let topic = "DefaultCluster_REPLY_TOPIC";
     let mut requester = producer(&cluster, "c1", "rg");
     let mut replier = RawClient::to_broker(&cluster, "broker-a");
-    let mut message = Message::new(topic, b"answer".as_slice());
-    message.put_property("REPLY_TO_CLIENT", "c1");
-    let header = SendMessageRequestHeaderV2(send_header(0, &message));
-    let request =
-        RemotingCommand::request(SEND_REPLY_MESSAGE_V2, &header).with_body(message.body().clone());
+    let request = reply_to("c1");
     let mut reply = |code: Option<i32>| {
         let opaque = replier.send(request.clone());
         let push = requester.next(LIMIT).unwrap();
@@ -271,4 +274,36 @@ fn replies_are_stored_unless_that_is_off_and_silence_is_a_failure() {
     assert_eq!(reply(None).code, 1);
     let queue = MessageQueue::new(topic, "broker-a", 0);
     assert_eq!(cluster.max_offset(&queue), 1);
+}
+
+fn reply_to(client_id: &str) -> RemotingCommand {
+    let mut message = Message::new("DefaultCluster_REPLY_TOPIC", b"answer".as_slice());
+    message.put_property("REPLY_TO_CLIENT", client_id);
+    let header = SendMessageRequestHeaderV2(send_header(0, &message));
+    RemotingCommand::request(SEND_REPLY_MESSAGE_V2, &header).with_body(message.body().clone())
+}
+
+/// Java `ProducerManager#unregisterProducer` forgets the client, not only its group.
+#[test]
+fn a_client_that_leaves_one_of_its_groups_gets_replies_once_it_joins_a_new_one() {
+    let cluster = cluster();
+    let mut requester = RawClient::to_broker(&cluster, "broker-a");
+    requester.heartbeat(&producers_of("c1", &["g1", "g2"]));
+    let mut replier = RawClient::to_broker(&cluster, "broker-a");
+    let header = UnregisterClientRequestHeader {
+        client_id: "c1".to_owned(),
+        producer_group: Some("g1".to_owned()),
+        consumer_group: None,
+    };
+    requester.call(RemotingCommand::request(UNREGISTER_CLIENT, &header));
+    requester.heartbeat(&producers_of("c1", &["g2"]));
+    let answer = replier.call(reply_to("c1"));
+    assert_eq!(
+        answer.remark.as_deref(),
+        Some("push reply message fail, channel of <c1> not found.")
+    );
+    requester.heartbeat(&producers_of("c1", &["g2", "g1"]));
+    replier.send(reply_to("c1"));
+    let push = requester.next(LIMIT).unwrap();
+    assert_eq!(push.code, PUSH_REPLY_MESSAGE_TO_CLIENT);
 }

@@ -87,7 +87,8 @@ pub(super) fn unregister(
 ) -> Answer {
     let header: UnregisterClientRequestHeader = request.decode_header()?;
     if let Some(group) = &header.producer_group {
-        broker.producers.unregister(connection, group);
+        let producers = &broker.producers;
+        producers.unregister(connection, &header.client_id, group);
     }
     if let Some(group) = &header.consumer_group {
         let settings = broker.find_group(group);

@@ -1,6 +1,6 @@
 //! The client as one side of an interoperability check, with the words of
-//! `tests/real-cluster/Probe.java`: `produce` or `consume`, then options as `key=value`. It writes
-//! one JSON object a line.
+//! `tests/real-cluster/Probe.java`: `produce`, `consume` or `session`, then options as `key=value`. It
+//! writes one JSON object a line; a session takes its commands from standard input.
 //!
 //! ```text
 //! cargo run --release --example probe -- produce ns=127.0.0.1:9876 topic=T8 n=10 tag=A
@@ -13,7 +13,12 @@
     reason = "a program, not the library"
 )]
 
-use std::collections::HashMap;
+mod sends;
+mod session;
+#[path = "../support/mod.rs"]
+mod support;
+mod transactions;
+
 use std::error::Error;
 use std::io::Read;
 use std::process::ExitCode;
@@ -29,7 +34,8 @@ use rocketmq_blocking::{
     ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus, ConsumeFromWhere, DefaultMQProducer,
     DefaultMQPushConsumer, Message, MessageExt, MessageQueue,
 };
-use serde_json::{Value, json};
+use serde_json::json;
+use support::{Options, say};
 
 fn main() -> ExitCode {
     env_logger::init();
@@ -46,66 +52,29 @@ fn run() -> Result<(), Box<dyn Error>> {
     let mut words = std::env::args().skip(1);
     let verb = words
         .next()
-        .ok_or("a verb is missing: produce or consume")?;
-    let mut options = Options(HashMap::new());
-    for word in words {
-        let (key, value) = word
-            .split_once('=')
-            .ok_or_else(|| format!("{word:?} is not key=value"))?;
-        options.0.insert(key.to_owned(), value.to_owned());
-    }
+        .ok_or("a verb is missing: produce, consume or session")?;
+    let options = Options::parse(words)?;
     match verb.as_str() {
         "produce" => produce(&options),
         "consume" => consume(&options),
-        other => Err(format!("{other:?} is neither produce nor consume").into()),
+        "session" => session::run(&options),
+        other => Err(format!("{other:?} is not produce, consume or session").into()),
     }
 }
 
-/// The `key=value` words.
-struct Options(HashMap<String, String>);
-
-impl Options {
-    fn text<'a>(&'a self, key: &str, default: &'a str) -> &'a str {
-        self.0.get(key).map_or(default, String::as_str)
-    }
-
-    fn number(&self, key: &str, default: i64) -> Result<i64, String> {
-        match self.0.get(key) {
-            Some(text) => text
-                .parse()
-                .map_err(|_| format!("{key}={text:?} is not a number")),
-            None => Ok(default),
+/// Options of the Java probe that this client has no feature for.
+fn refuse(options: &Options, keys: &[(&str, &str)]) -> Result<(), String> {
+    for (key, harmless) in keys {
+        let value = options.text(key, harmless);
+        if value != *harmless {
+            return Err(format!("{key}={value} is not supported"));
         }
     }
-
-    fn millis(&self, key: &str, default: i64) -> Result<Duration, Box<dyn Error>> {
-        Ok(Duration::from_millis(u64::try_from(
-            self.number(key, default)?,
-        )?))
-    }
-
-    fn flag(&self, key: &str) -> bool {
-        self.text(key, "false") == "true"
-    }
-
-    /// Options of the Java probe that this client has no feature for.
-    fn refuse(&self, keys: &[(&str, &str)]) -> Result<(), String> {
-        for (key, harmless) in keys {
-            let value = self.text(key, harmless);
-            if value != *harmless {
-                return Err(format!("{key}={value} is not supported"));
-            }
-        }
-        Ok(())
-    }
-}
-
-fn say(line: &Value) {
-    println!("{line}");
+    Ok(())
 }
 
 fn produce(options: &Options) -> Result<(), Box<dyn Error>> {
-    options.refuse(&[("tls", "false")])?;
+    refuse(options, &[("tls", "false")])?;
     let producer = DefaultMQProducer::builder(options.text("group", "probe_p"))
         .namesrv_addr(options.text("ns", "127.0.0.1:9876"))
         .poll_name_server_interval(options.millis("poll", 30_000)?)
@@ -115,8 +84,8 @@ fn produce(options: &Options) -> Result<(), Box<dyn Error>> {
     if options.flag("stdin") {
         end_with_standard_input(&finished);
     }
-    let size = usize::try_from(options.number("size", 20)?).unwrap_or(0);
-    let rate = u32::try_from(options.number("rate", 0)?)?;
+    let size = options.number("size", 20)?;
+    let rate = options.number("rate", 0)?;
     let began = Instant::now();
     for i in 0..options.number("n", 10)? {
         if wait.recv_timeout(wait_before(i, rate, began)).is_ok() {
@@ -125,7 +94,7 @@ fn produce(options: &Options) -> Result<(), Box<dyn Error>> {
         let mut message = Message::new(options.text("topic", "T8"), body(i, size))
             .with_tags(options.text("tag", "A"))
             .with_keys(format!("k{i}"));
-        if options.0.contains_key("prop") {
+        if options.get("prop").is_some() {
             message.put_user_property("a", i.to_string())?;
         }
         let result = producer.send(&message)?;
@@ -171,12 +140,15 @@ fn body(i: i64, size: usize) -> String {
 }
 
 fn consume(options: &Options) -> Result<(), Box<dyn Error>> {
-    options.refuse(&[
-        ("tls", "false"),
-        ("model", ""),
-        ("mode", "concurrently"),
-        ("sql", ""),
-    ])?;
+    refuse(
+        options,
+        &[
+            ("tls", "false"),
+            ("model", ""),
+            ("mode", "concurrently"),
+            ("sql", ""),
+        ],
+    )?;
     let from = match options.text("from", "CONSUME_FROM_FIRST_OFFSET") {
         "CONSUME_FROM_FIRST_OFFSET" => ConsumeFromWhere::ConsumeFromFirstOffset,
         "CONSUME_FROM_LAST_OFFSET" => ConsumeFromWhere::ConsumeFromLastOffset,
@@ -216,7 +188,7 @@ fn consume(options: &Options) -> Result<(), Box<dyn Error>> {
         .subscribe(options.text("topic", "T8"), options.text("sub", "*"))
         .message_listener(listener)
         .message_queue_listener(say_assigned);
-    let builder = match i32::try_from(options.number("max", -1)?)? {
+    let builder = match options.number("max", -1)? {
         -1 => builder,
         times => builder.max_reconsume_times(times),
     };
