@@ -65,19 +65,21 @@ mod sync;
 pub use client::{MQClientManager, QueryResult, ShutdownReport};
 #[cfg(not(loom))]
 pub use consumer::{
-    ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus, DefaultMQPushConsumer,
-    DefaultMQPushConsumerBuilder, MessageListenerConcurrently, MessageQueueListener,
+    ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus, ConsumeMessageContext,
+    ConsumeMessageHook, ConsumeReturnType, DefaultMQPushConsumer, DefaultMQPushConsumerBuilder,
+    FilterMessageContext, FilterMessageHook, MessageListenerConcurrently, MessageQueueListener,
 };
 pub use error::{Error, Result, client_error_code};
 #[cfg(not(loom))]
 pub use latency::FaultItem;
 #[cfg(not(loom))]
 pub use producer::{
-    DefaultMQProducer, DefaultMQProducerBuilder, HashCode, LocalTransactionState,
-    MessageQueueSelector, SelectMessageQueueByHash, SelectMessageQueueByMachineRoom,
-    SelectMessageQueueByRandom, SendFailure, SendResult, SendStatus, TransactionListener,
-    TransactionMQProducer, TransactionMQProducerBuilder, TransactionSendResult,
-    create_reply_message, split_batch,
+    CheckForbiddenContext, CheckForbiddenHook, CommunicationMode, DefaultMQProducer,
+    DefaultMQProducerBuilder, EndTransactionContext, EndTransactionHook, HashCode,
+    LocalTransactionState, MessageQueueSelector, MessageType, SelectMessageQueueByHash,
+    SelectMessageQueueByMachineRoom, SelectMessageQueueByRandom, SendFailure, SendMessageContext,
+    SendMessageHook, SendResult, SendStatus, TransactionListener, TransactionMQProducer,
+    TransactionMQProducerBuilder, TransactionSendResult, create_reply_message, split_batch,
 };
 #[cfg(not(loom))]
 pub use remoting::AclClientRPCHook;

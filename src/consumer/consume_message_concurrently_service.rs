@@ -7,6 +7,7 @@ use std::time::Duration;
 use rocketmq_protocol::body::CMResult;
 use rocketmq_protocol::{MessageExt, MessageQueue, mix_all, property};
 
+use super::consume_message_hook::ConsumeReturnType;
 use super::default_mq_push_consumer_impl::DefaultMQPushConsumerImpl;
 use super::listener::{
     ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus, MessageListenerConcurrently,
@@ -210,7 +211,12 @@ impl ConsumeRequest {
             return;
         }
         let mut context = ConsumeConcurrentlyContext::new(namespace.unwrap_queue(&self.mq));
+        let hooks = &consumer.config.hooks;
+        let hooked = hooks.before(&consumer, context.message_queue(), &self.messages);
+        let begun = now();
         let called = catch_panic(|| listener.consume_message(&self.messages, &mut context));
+        let took = now().saturating_duration_since(begun);
+        let return_type = ConsumeReturnType::of(&called, took, consumer.config.consume_timeout);
         let status = called.unwrap_or_else(|reason| {
             let ids: Vec<&str> = self.messages.iter().map(|message| message.msg_id()).collect();
             log::error!(
@@ -220,6 +226,9 @@ impl ConsumeRequest {
             );
             ConsumeConcurrentlyStatus::ReconsumeLater
         });
+        if let Some(hooked) = hooked {
+            hooked.end(hooks, status, return_type);
+        }
         if self.process_queue.is_dropped() {
             // Another member has the queue and receives them; giving them back as well would
             // deliver them twice.

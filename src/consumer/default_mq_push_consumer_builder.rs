@@ -4,8 +4,10 @@ use std::time::Duration;
 use rocketmq_protocol::body::ConsumeFromWhere;
 use rocketmq_protocol::{SubscriptionData, validators};
 
+use super::consume_message_hook::ConsumeMessageHook;
 use super::default_mq_push_consumer::DefaultMQPushConsumer;
 use super::default_mq_push_consumer_impl::DefaultMQPushConsumerImpl;
+use super::filter_message_hook::FilterMessageHook;
 use super::listener::{MessageListenerConcurrently, MessageQueueListener};
 use super::push_consumer_config::PushConsumerConfig;
 use super::run_time_subscription::warn_of_odd_tag;
@@ -248,6 +250,20 @@ impl DefaultMQPushConsumerBuilder {
     /// or one that is left, this changes nothing. It has no counterpart in Java.
     pub fn confirm_shrink(mut self, confirm: bool) -> Self {
         self.config.confirm_shrink = confirm;
+        self
+    }
+
+    /// Adds what is called around each call of the listener, after those that were given before.
+    /// Default: nothing; Java `registerConsumeMessageHook`.
+    pub fn consume_message_hook(mut self, hook: impl ConsumeMessageHook) -> Self {
+        self.config.hooks.consume_message.push(Arc::new(hook));
+        self
+    }
+
+    /// Adds what takes messages out of what was pulled, after those that were given before. Default:
+    /// nothing; Java `DefaultMQPushConsumerImpl#registerFilterMessageHook`.
+    pub fn filter_message_hook(mut self, hook: impl FilterMessageHook) -> Self {
+        self.config.hooks.filter_message.push(Arc::new(hook));
         self
     }
 

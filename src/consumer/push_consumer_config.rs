@@ -6,6 +6,7 @@ use std::time::Duration;
 use rocketmq_protocol::body::ConsumeFromWhere;
 use rocketmq_protocol::{SubscriptionData, mix_all, validators};
 
+use super::consumer_hooks::ConsumerHooks;
 use crate::client_config::Namespace;
 use crate::rebalance::{AllocateMessageQueueAveragely, AllocateMessageQueueStrategy};
 use crate::sync::{Arc, system_time_millis};
@@ -43,6 +44,7 @@ pub(super) struct PushConsumerConfig {
     pub(super) hand_over_grace: Duration,
     pub(super) confirm_shrink: bool,
     pub(super) consume_timeout: Duration,
+    pub(super) hooks: ConsumerHooks,
 }
 
 impl PushConsumerConfig {
@@ -71,6 +73,7 @@ impl PushConsumerConfig {
             hand_over_grace: Duration::from_millis(80),
             confirm_shrink: false,
             consume_timeout: Duration::from_secs(15 * 60),
+            hooks: ConsumerHooks::default(),
         }
     }
 

@@ -3,12 +3,16 @@ use std::time::Duration;
 use rocketmq_protocol::mix_all::AUTO_CREATE_TOPIC_KEY_TOPIC;
 use rocketmq_protocol::validators;
 
+use super::check_forbidden_hook::CheckForbiddenHook;
 use super::default_mq_producer::DefaultMQProducer;
 use super::default_mq_producer_impl::{
     DEFAULT_RETRY_RESPONSE_CODES, DefaultMQProducerImpl, ProducerConfig,
 };
+use super::end_transaction_hook::EndTransactionHook;
 use super::produce_accumulator::AutoBatchConfig;
+use super::producer_hooks::ProducerHooks;
 use super::send_kernel::SendSettings;
+use super::send_message_hook::SendMessageHook;
 use super::send_outcome::RetryPolicy;
 use crate::client::MQClientManager;
 use crate::client_config::{self, ClientConfig, Namespace, client_config_setters};
@@ -53,11 +57,16 @@ impl DefaultMQProducerBuilder {
                 back_pressure_for_async_send_size: 100 * 1024 * 1024,
                 auto_batch: AutoBatchConfig::default(),
                 latency: LatencyConfig::default(),
+                hooks: Arc::default(),
             },
         }
     }
 
     client_config_setters!();
+
+    fn hooks(&mut self) -> &mut ProducerHooks {
+        Arc::make_mut(&mut self.config.hooks)
+    }
 
     fn retry_policy(&mut self) -> &mut RetryPolicy {
         Arc::make_mut(&mut self.config.retry_policy)
@@ -244,6 +253,28 @@ impl DefaultMQProducerBuilder {
     /// TBW102; Java `createTopicKey`.
     pub fn create_topic_key(mut self, topic: impl Into<String>) -> Self {
         self.config.send.create_topic_key = topic.into();
+        self
+    }
+
+    /// Adds what is called around each send, after those that were given before. Default: nothing;
+    /// Java `DefaultMQProducerImpl#registerSendMessageHook`.
+    pub fn send_message_hook(mut self, hook: impl SendMessageHook) -> Self {
+        self.hooks().send_message.push(Arc::new(hook));
+        self
+    }
+
+    /// Adds what is asked whether a message may be sent, after those that were given before.
+    /// Default: nothing; Java `DefaultMQProducerImpl#registerCheckForbiddenHook`.
+    pub fn check_forbidden_hook(mut self, hook: impl CheckForbiddenHook) -> Self {
+        self.hooks().check_forbidden.push(Arc::new(hook));
+        self
+    }
+
+    /// Adds what is called when a transaction ends, after those that were given before; only a
+    /// [producer of transactions](Self::transaction_listener) calls it. Default: nothing; Java
+    /// `DefaultMQProducerImpl#registerEndTransactionHook`.
+    pub fn end_transaction_hook(mut self, hook: impl EndTransactionHook) -> Self {
+        self.hooks().end_transaction.push(Arc::new(hook));
         self
     }
 

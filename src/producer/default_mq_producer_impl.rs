@@ -11,9 +11,8 @@ use super::produce_accumulator::{
     Added, AggregateKey, AutoBatchConfig, Gathering, Part, ProduceAccumulator, Room,
     split_send_result,
 };
-use super::send_kernel::{
-    Prepared, SendSettings, check_properties, check_sendable, send_kernel, send_kernel_oneway,
-};
+use super::producer_hooks::ProducerHooks;
+use super::send_kernel::{Prepared, SendSettings, check_properties, check_sendable};
 use super::send_outcome::{RetryPolicy, judge_oneway};
 use super::send_result::SendResult;
 use super::transaction_checks::TransactionChecks;
@@ -40,6 +39,7 @@ pub(super) struct ProducerConfig {
     pub(super) back_pressure_for_async_send_size: usize,
     pub(super) auto_batch: AutoBatchConfig,
     pub(super) latency: LatencyConfig,
+    pub(super) hooks: Arc<ProducerHooks>,
 }
 
 /// Java `DefaultMQProducer#retryResponseCodes`.
@@ -183,7 +183,7 @@ impl DefaultMQProducerImpl {
         let topic = prepared.topic();
         let info = self.try_to_find_topic_publish_info(&instance, topic, budget.deadline)?;
         self.attempts(topic, info, budget)
-            .run(|attempt| send_kernel(&instance, &prepared, &attempt.mq, attempt.deadline))
+            .run(|attempt| self.send_kernel(&instance, &prepared, &attempt.mq, attempt.deadline))
     }
 
     /// Sends to a given queue: once, and nothing is remembered of its broker (as in Java).
@@ -197,7 +197,7 @@ impl DefaultMQProducerImpl {
         let instance = self.instance()?;
         let prepared = what.prepare(&self.config.send)?;
         let mq = self.queue_of(what.topic(), mq)?;
-        send_kernel(&instance, &prepared, &mq, deadline)
+        self.send_kernel(&instance, &prepared, &mq, deadline)
     }
 
     /// Java `DefaultMQProducerImpl#sendSelectImpl`.
@@ -214,7 +214,7 @@ impl DefaultMQProducerImpl {
         if deadline.has_passed() {
             return Err(used_up(prepared.topic(), timeout));
         }
-        send_kernel(&instance, &prepared, &mq, deadline)
+        self.send_kernel(&instance, &prepared, &mq, deadline)
     }
 
     fn selected(
@@ -243,7 +243,7 @@ impl DefaultMQProducerImpl {
             .select_one_message_queue(&info, None, false)
             .ok_or_else(|| no_queue(topic))?;
         let began = strategy.now();
-        let outcome = send_kernel_oneway(&instance, &prepared, &mq, deadline);
+        let outcome = self.send_kernel_oneway(&instance, &prepared, &mq, deadline);
         let took = strategy.now().saturating_duration_since(began);
         let update = judge_oneway(
             &outcome,
@@ -259,7 +259,7 @@ impl DefaultMQProducerImpl {
         let instance = self.instance()?;
         let prepared = Outgoing::One(message).prepare(&self.config.send)?;
         let mq = self.queue_of(message.topic(), mq)?;
-        send_kernel_oneway(&instance, &prepared, &mq, deadline)
+        self.send_kernel_oneway(&instance, &prepared, &mq, deadline)
     }
 
     pub(super) fn send_oneway_selected(
@@ -271,7 +271,7 @@ impl DefaultMQProducerImpl {
         let instance = self.instance()?;
         let prepared = Outgoing::One(message).prepare(&self.config.send)?;
         let mq = self.selected(&instance, &prepared, message.topic(), select, deadline)?;
-        send_kernel_oneway(&instance, &prepared, &mq, deadline)
+        self.send_kernel_oneway(&instance, &prepared, &mq, deadline)
     }
 
     /// What an asynchronous send needs before it begins: it is then begun with a callback, and held up

@@ -46,7 +46,7 @@ impl MQClientApi {
     }
 
     /// Where sends, offsets and administration go: a broker's VIP channel, if that is wanted.
-    fn vip<'a>(&self, addr: &'a str) -> Cow<'a, str> {
+    pub(crate) fn vip<'a>(&self, addr: &'a str) -> Cow<'a, str> {
         if self.vip_channel_enabled {
             vip_address(addr)
         } else {
