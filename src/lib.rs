@@ -60,6 +60,8 @@ pub mod rebalance;
 mod remoting;
 pub mod service;
 mod sync;
+#[cfg(not(loom))]
+mod trace;
 
 #[cfg(not(loom))]
 pub use client::{MQClientManager, QueryResult, ShutdownReport};
@@ -92,3 +94,5 @@ pub use rocketmq_protocol::{
     Properties, RemotingCommand, SerializeType, SubscriptionData, property, request_code,
     response_code,
 };
+#[cfg(not(loom))]
+pub use trace::AccessChannel;

@@ -7,8 +7,8 @@ use std::time::Duration;
 use rocketmq_protocol::{MessageExt, MessageQueue, Properties};
 
 use super::consumer_hooks::ConsumerHooks;
-use super::default_mq_push_consumer_impl::DefaultMQPushConsumerImpl;
 use super::listener::ConsumeConcurrentlyStatus;
+use crate::trace::TraceContext;
 
 /// How a call of a listener ended (Java `ConsumeReturnType`, whose `RETURNNULL` cannot be here).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -139,29 +139,32 @@ pub struct ConsumeMessageContext<'a> {
     namespace: Option<&'a str>,
     mq: MessageQueue,
     messages: &'a [MessageExt],
-    status: Option<ConsumeConcurrentlyStatus>,
-    return_type: Option<ConsumeReturnType>,
+    pub(super) status: Option<ConsumeConcurrentlyStatus>,
+    pub(super) return_type: Option<ConsumeReturnType>,
     props: Properties,
     mq_trace_context: Option<Box<dyn Any + Send>>,
+    /// What the library's own hook keeps.
+    pub(super) trace: Option<TraceContext>,
 }
 
 impl<'a> ConsumeMessageContext<'a> {
-    /// Of one call of the listener, whose queue has its plain name.
-    pub(super) fn of(
-        consumer: &'a DefaultMQPushConsumerImpl,
+    /// Of one call of the listener, with plain names.
+    pub(super) fn new(
+        consumer_group: String,
+        namespace: Option<&'a str>,
         mq: &MessageQueue,
         messages: &'a [MessageExt],
     ) -> Self {
-        let namespace = &consumer.config.namespace;
         Self {
-            consumer_group: namespace.unwrap(consumer.group()).into_owned(),
-            namespace: namespace.name(),
+            consumer_group,
+            namespace,
             mq: mq.clone(),
             messages,
             status: None,
             return_type: None,
             props: Properties::new(),
             mq_trace_context: None,
+            trace: None,
         }
     }
 

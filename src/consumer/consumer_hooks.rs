@@ -28,7 +28,9 @@ impl ConsumerHooks {
         if self.consume_message.is_empty() {
             return None;
         }
-        let mut context = ConsumeMessageContext::of(consumer, mq, messages);
+        let namespace = &consumer.config.namespace;
+        let group = namespace.unwrap(consumer.group()).into_owned();
+        let mut context = ConsumeMessageContext::new(group, namespace.name(), mq, messages);
         for hook in &self.consume_message {
             call_hook(hook.hook_name(), "consume_message_before", || {
                 hook.consume_message_before(&mut context)

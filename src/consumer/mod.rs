@@ -7,6 +7,8 @@ mod consume_message_concurrently_service;
 #[cfg(not(loom))]
 mod consume_message_hook;
 #[cfg(not(loom))]
+mod consume_message_trace_hook;
+#[cfg(not(loom))]
 mod consumer_hooks;
 #[cfg(not(loom))]
 mod default_mq_push_consumer;

@@ -10,6 +10,7 @@ use super::consumer_hooks::ConsumerHooks;
 use crate::client_config::Namespace;
 use crate::rebalance::{AllocateMessageQueueAveragely, AllocateMessageQueueStrategy};
 use crate::sync::{Arc, system_time_millis};
+use crate::trace::TraceConfig;
 
 const HALF_AN_HOUR_MILLIS: i64 = 30 * 60 * 1000;
 /// A queue that is not pulled for 120 s counts as one whose pull loop is lost.
@@ -45,6 +46,7 @@ pub(super) struct PushConsumerConfig {
     pub(super) confirm_shrink: bool,
     pub(super) consume_timeout: Duration,
     pub(super) hooks: ConsumerHooks,
+    pub(super) trace: TraceConfig,
 }
 
 impl PushConsumerConfig {
@@ -74,6 +76,7 @@ impl PushConsumerConfig {
             confirm_shrink: false,
             consume_timeout: Duration::from_secs(15 * 60),
             hooks: ConsumerHooks::default(),
+            trace: TraceConfig::default(),
         }
     }
 
@@ -89,6 +92,7 @@ impl PushConsumerConfig {
     }
 
     pub(super) fn validate(&self, problems: &mut Vec<String>) {
+        self.trace.validate(problems);
         if let Err(error) = validators::check_group(&self.consumer_group) {
             problems.push(format!("consumer group {:?}: {error}", self.consumer_group));
         }

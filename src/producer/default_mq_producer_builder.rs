@@ -14,11 +14,14 @@ use super::producer_hooks::ProducerHooks;
 use super::send_kernel::SendSettings;
 use super::send_message_hook::SendMessageHook;
 use super::send_outcome::RetryPolicy;
+use super::trace_hooks::{EndTransactionTraceHookImpl, SendMessageTraceHookImpl};
+use super::trace_producer::{TraceOf, trace_dispatcher};
 use crate::client::MQClientManager;
 use crate::client_config::{self, ClientConfig, Namespace, client_config_setters};
 use crate::error::{Error, Result};
 use crate::latency::{LatencyConfig, MQFaultStrategy};
 use crate::sync::{Arc, Clock};
+use crate::trace::{AsyncTraceDispatcher, TraceConfig, trace_setters};
 
 /// Sets up a [`DefaultMQProducer`]. Every setting has Java's default.
 #[derive(Debug, Clone)]
@@ -58,11 +61,26 @@ impl DefaultMQProducerBuilder {
                 auto_batch: AutoBatchConfig::default(),
                 latency: LatencyConfig::default(),
                 hooks: Arc::default(),
+                trace: TraceConfig::default(),
             },
         }
     }
 
     client_config_setters!();
+    trace_setters!();
+
+    /// Whether traces, if they are enabled, tell of messages that were taken back too. Default no; Java
+    /// system property `com.rocketmq.recall.default.trace.enable`.
+    pub fn enable_recall_trace(mut self, enable: bool) -> Self {
+        self.config.trace.enable_recall_trace = enable;
+        self
+    }
+
+    /// Of a client that needs one for itself.
+    pub(super) fn with_client(mut self, config: ClientConfig, manager: &MQClientManager) -> Self {
+        self.client_config = config;
+        self.client_manager(manager)
+    }
 
     fn hooks(&mut self) -> &mut ProducerHooks {
         Arc::make_mut(&mut self.config.hooks)
@@ -282,7 +300,11 @@ impl DefaultMQProducerBuilder {
     ///
     /// # Errors
     /// [`InvalidConfig`](crate::Error::InvalidConfig) with every setting that is wrong.
-    pub fn build(mut self) -> Result<DefaultMQProducer> {
+    pub fn build(self) -> Result<DefaultMQProducer> {
+        self.build_impl().map(DefaultMQProducer::of)
+    }
+
+    pub(super) fn build_impl(mut self) -> Result<DefaultMQProducerImpl> {
         let mut problems = Vec::new();
         self.client_config.validate(&mut problems);
         let send = &mut self.config.send;
@@ -345,13 +367,36 @@ impl DefaultMQProducerBuilder {
         if let Err(wrong) = &strategy {
             problems.extend_from_slice(wrong);
         }
+        self.config.trace.validate(&mut problems);
         client_config::reject(problems)?;
         let strategy = strategy.map_err(|problems| Error::InvalidConfig { problems })?;
-        Ok(DefaultMQProducer::of(DefaultMQProducerImpl::new(
+        let trace = self.trace_dispatcher()?;
+        Ok(DefaultMQProducerImpl::new(
             self.config,
             self.client_config,
             self.manager,
             strategy,
-        )))
+            trace,
+        ))
+    }
+
+    /// Adds the hooks that tell of messages, behind those of the user, if that is wanted.
+    fn trace_dispatcher(&mut self) -> Result<Option<Arc<AsyncTraceDispatcher>>> {
+        if !self.config.trace.enable_trace {
+            return Ok(None);
+        }
+        let trace = trace_dispatcher(
+            TraceOf::Produce,
+            &self.config.send.producer_group,
+            &self.config.trace,
+            &self.client_config,
+            &self.manager,
+        )?;
+        let hooks = self.hooks();
+        let sends = SendMessageTraceHookImpl(Arc::clone(&trace));
+        hooks.send_message.push(Arc::new(sends));
+        let ends = EndTransactionTraceHookImpl(Arc::clone(&trace));
+        hooks.end_transaction.push(Arc::new(ends));
+        Ok(Some(trace))
     }
 }

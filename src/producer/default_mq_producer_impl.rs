@@ -25,6 +25,7 @@ use crate::error::{Error, Result, client_error_code};
 use crate::latency::{FaultDetector, LatencyConfig, MQFaultStrategy, Resolver, ServiceDetector};
 use crate::service::{JoinOutcome, ServiceHandle, ServiceState, SnapshotTable, ThreadPool};
 use crate::sync::{Arc, Deadline, Mutex, OnceCell, Weak, channel, thread};
+use crate::trace::{AsyncTraceDispatcher, TraceConfig};
 
 /// Settings of a producer; never written after `build`.
 #[derive(Debug, Clone)]
@@ -40,6 +41,7 @@ pub(super) struct ProducerConfig {
     pub(super) auto_batch: AutoBatchConfig,
     pub(super) latency: LatencyConfig,
     pub(super) hooks: Arc<ProducerHooks>,
+    pub(super) trace: TraceConfig,
 }
 
 /// Java `DefaultMQProducer#retryResponseCodes`.
@@ -70,6 +72,8 @@ pub(super) struct DefaultMQProducerImpl {
     pub(super) async_sender_executor: ThreadPool,
     /// Runs the user's callbacks, which may block: nothing else waits for its threads.
     pub(super) callback_executor: ThreadPool,
+    /// There if traces are enabled.
+    trace: Option<Arc<AsyncTraceDispatcher>>,
     /// There in a producer of transactions.
     pub(super) transaction_checks: OnceCell<TransactionChecks>,
 }
@@ -80,6 +84,7 @@ impl DefaultMQProducerImpl {
         client_config: ClientConfig,
         manager: MQClientManager,
         fault_strategy: MQFaultStrategy,
+        trace: Option<Arc<AsyncTraceDispatcher>>,
     ) -> Self {
         let threads = client_config.client_callback_executor_threads;
         let back_pressure = config.enable_backpressure_for_async_mode.then(|| {
@@ -99,6 +104,7 @@ impl DefaultMQProducerImpl {
                 .then(|| ProduceAccumulator::new(config.auto_batch.clone())),
             async_sender_executor: ThreadPool::new("AsyncSenderExecutor", thread::processors()),
             callback_executor: ThreadPool::new("SendCallbackExecutor", threads),
+            trace,
             config,
             topic_publish_info_table: SnapshotTable::new(),
             transaction_checks: OnceCell::new(),
@@ -117,7 +123,21 @@ impl DefaultMQProducerImpl {
                 log::warn!("{error}");
             }
         }
+        if let Some(Err(error)) = self.trace.as_ref().map(|trace| trace.start()) {
+            log::warn!("producer {} is not traced: {error}", self.member.group());
+        }
         Ok(())
+    }
+
+    /// What is told of messages that are taken back, if that is wanted.
+    pub(super) fn recall_trace(&self) -> Option<&AsyncTraceDispatcher> {
+        let trace = self.trace.as_deref();
+        trace.filter(|_| self.config.trace.enable_recall_trace)
+    }
+
+    /// How many traces were thrown away.
+    pub(super) fn trace_discard_count(&self) -> u64 {
+        self.trace.as_ref().map_or(0, |trace| trace.discard_count())
     }
 
     pub(super) fn instance(&self) -> Result<Arc<MQClientInstance>> {
@@ -718,6 +738,9 @@ impl Client for DefaultMQProducerImpl {
         }
         threads_joined &= self.async_sender_executor.shutdown(deadline).left == 0;
         threads_joined &= self.callback_executor.shutdown(deadline).left == 0;
+        if let Some(trace) = &self.trace {
+            threads_joined &= trace.shutdown(deadline);
+        }
         self.topic_publish_info_table.clear();
         ShutdownReport {
             threads_joined,

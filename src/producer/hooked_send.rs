@@ -148,6 +148,7 @@ impl DefaultMQProducerImpl {
             outcome: None,
             props: Properties::new(),
             mq_trace_context: None,
+            trace: None,
             has_new_properties: false,
             most_bytes_of_properties: MAX_PROPERTIES_LENGTH,
         }

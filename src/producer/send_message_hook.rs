@@ -7,6 +7,7 @@ use rocketmq_protocol::{CodecError, Message, MessageQueue, Properties, property}
 
 use super::send_result::SendResult;
 use crate::error::{Error, Result};
+use crate::trace::TraceContext;
 
 /// How a message is sent (Java `CommunicationMode`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -148,6 +149,8 @@ pub struct SendMessageContext {
     pub(super) outcome: Option<Result<Option<SendResult>>>,
     pub(super) props: Properties,
     pub(super) mq_trace_context: Option<Box<dyn Any + Send>>,
+    /// What the library's own hook keeps.
+    pub(super) trace: Option<TraceContext>,
     /// Whether a hook has put a property into the message.
     pub(super) has_new_properties: bool,
     pub(super) most_bytes_of_properties: usize,
