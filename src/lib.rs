@@ -60,24 +60,28 @@ pub mod rebalance;
 mod remoting;
 pub mod service;
 mod sync;
+#[cfg(not(loom))]
+mod trace;
 
 #[cfg(not(loom))]
 pub use client::{MQClientManager, QueryResult, ShutdownReport};
 #[cfg(not(loom))]
 pub use consumer::{
-    ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus, DefaultMQPushConsumer,
-    DefaultMQPushConsumerBuilder, MessageListenerConcurrently, MessageQueueListener,
+    ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus, ConsumeMessageContext,
+    ConsumeMessageHook, ConsumeReturnType, DefaultMQPushConsumer, DefaultMQPushConsumerBuilder,
+    FilterMessageContext, FilterMessageHook, MessageListenerConcurrently, MessageQueueListener,
 };
 pub use error::{Error, Result, client_error_code};
 #[cfg(not(loom))]
 pub use latency::FaultItem;
 #[cfg(not(loom))]
 pub use producer::{
-    DefaultMQProducer, DefaultMQProducerBuilder, HashCode, LocalTransactionState,
-    MessageQueueSelector, SelectMessageQueueByHash, SelectMessageQueueByMachineRoom,
-    SelectMessageQueueByRandom, SendFailure, SendResult, SendStatus, TransactionListener,
-    TransactionMQProducer, TransactionMQProducerBuilder, TransactionSendResult,
-    create_reply_message, split_batch,
+    CheckForbiddenContext, CheckForbiddenHook, CommunicationMode, DefaultMQProducer,
+    DefaultMQProducerBuilder, EndTransactionContext, EndTransactionHook, HashCode,
+    LocalTransactionState, MessageQueueSelector, MessageType, SelectMessageQueueByHash,
+    SelectMessageQueueByMachineRoom, SelectMessageQueueByRandom, SendFailure, SendMessageContext,
+    SendMessageHook, SendResult, SendStatus, TransactionListener, TransactionMQProducer,
+    TransactionMQProducerBuilder, TransactionSendResult, create_reply_message, split_batch,
 };
 #[cfg(not(loom))]
 pub use remoting::AclClientRPCHook;
@@ -91,3 +95,5 @@ pub use rocketmq_protocol::{
     Properties, RemotingCommand, SerializeType, SubscriptionData, property, request_code,
     response_code,
 };
+#[cfg(not(loom))]
+pub use trace::AccessChannel;

@@ -62,8 +62,8 @@ fn check<L: DeserializeOwned>(file: &str, line_is_right: impl Fn(L) -> Result<()
     writeln!(out, "{place}: {lines} lines checked").unwrap_or_else(|error| panic!("{error}"));
 }
 
-/// Every file that a test checks; that of `selection.jsonl` is `latency::vectors` in the library.
-const FILES: [&str; 14] = [
+/// Every file that a test checks; those of `selection` and of traces are in the library.
+const FILES: [&str; 17] = [
     "acl_signature.jsonl",
     "allocate.jsonl",
     "batch_message.jsonl",
@@ -77,6 +77,9 @@ const FILES: [&str; 14] = [
     "stored_message.jsonl",
     "subscription.jsonl",
     "tag_hash.jsonl",
+    "trace.jsonl",
+    "trace_consume_hook.jsonl",
+    "trace_send_hook.jsonl",
     "validators.jsonl",
 ];
 

@@ -29,7 +29,9 @@ mod topic_route;
 pub(crate) use broker_address_table::{FindBrokerResult, OnlyThisBroker};
 pub(crate) use member::{Client, Handle, Member};
 pub use mq_admin::QueryResult;
-pub(crate) use mq_client_api::{MQClientApi, PullReply, QueueAt, SearchFor, SendReply};
+pub(crate) use mq_client_api::{
+    MQClientApi, PullReply, QueueAt, RecallReply, SearchFor, SendReply,
+};
 pub(crate) use mq_client_instance::MQClientInstance;
 pub use mq_client_manager::MQClientManager;
 pub(crate) use mq_client_manager::{Membership, Role};

@@ -7,6 +7,7 @@ use std::cell::Cell;
 use rocketmq_protocol::{MessageExt, MessageQueue, property};
 
 use super::consume_message_concurrently_service::LOCAL_RETRY;
+use super::consume_message_hook::ConsumeReturnType;
 use super::default_mq_push_consumer_impl::DefaultMQPushConsumerImpl;
 use super::listener::{
     ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus, MessageListenerConcurrently,
@@ -14,7 +15,7 @@ use super::listener::{
 use super::process_queue::ProcessQueue;
 use crate::client_config::Namespace;
 use crate::service::{Parts, catch_panic};
-use crate::sync::{Arc, Mutex, Weak, system_time_millis};
+use crate::sync::{Arc, Mutex, Weak, now, system_time_millis};
 
 /// The messages of one pull, for as many calls of the listener as it takes. The calls run side by side;
 /// each takes the next messages when its turn has come.
@@ -69,7 +70,12 @@ impl ConsumeRequests {
             return;
         }
         let mut context = ConsumeConcurrentlyContext::new(namespace.unwrap_queue(&self.mq));
+        let hooks = &consumer.config.hooks;
+        let hooked = hooks.before(&consumer, context.message_queue(), messages);
+        let begun = now();
         let called = catch_panic(|| self.listener.consume_message(messages, &mut context));
+        let took = now().saturating_duration_since(begun);
+        let return_type = ConsumeReturnType::of(&called, took, consumer.config.consume_timeout);
         let status = called.unwrap_or_else(|reason| {
             let ids: Vec<&str> = messages.iter().map(|message| message.msg_id()).collect();
             log::error!(
@@ -79,6 +85,9 @@ impl ConsumeRequests {
             );
             ConsumeConcurrentlyStatus::ReconsumeLater
         });
+        if let Some(hooked) = hooked {
+            hooked.end(hooks, status, return_type);
+        }
         if self.process_queue.is_dropped() {
             // Another member has the queue and receives them; giving them back as well would
             // deliver them twice.

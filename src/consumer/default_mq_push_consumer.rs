@@ -250,6 +250,13 @@ impl DefaultMQPushConsumer {
         self.handle.client().member().client_id()
     }
 
+    /// How many traces were thrown away because too many waited, because the time of the shutdown was
+    /// over, or because they could not be sent; 0 unless
+    /// [`enable_trace`](DefaultMQPushConsumerBuilder::enable_trace) is set.
+    pub fn trace_discard_count(&self) -> u64 {
+        self.handle.client().trace_discard_count()
+    }
+
     /// The queues that are this member's own at the moment, sorted; the retry topic's too.
     pub fn owned_queues(&self) -> Vec<MessageQueue> {
         let namespace = &self.handle.client().config.namespace;

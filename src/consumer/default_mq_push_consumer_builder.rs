@@ -4,16 +4,21 @@ use std::time::Duration;
 use rocketmq_protocol::body::ConsumeFromWhere;
 use rocketmq_protocol::{SubscriptionData, validators};
 
+use super::consume_message_hook::ConsumeMessageHook;
+use super::consume_message_trace_hook::ConsumeMessageTraceHookImpl;
 use super::default_mq_push_consumer::DefaultMQPushConsumer;
 use super::default_mq_push_consumer_impl::DefaultMQPushConsumerImpl;
+use super::filter_message_hook::FilterMessageHook;
 use super::listener::{MessageListenerConcurrently, MessageQueueListener};
 use super::push_consumer_config::PushConsumerConfig;
 use super::run_time_subscription::warn_of_odd_tag;
 use crate::client::{MQClientManager, next_sub_version};
 use crate::client_config::{self, ClientConfig, client_config_setters};
 use crate::error::{Error, Result};
+use crate::producer::trace_producer::{TraceOf, trace_dispatcher};
 use crate::rebalance::AllocateMessageQueueStrategy;
 use crate::sync::Arc;
+use crate::trace::trace_setters;
 
 /// Sets up a [`DefaultMQPushConsumer`]. Every setting has Java's default.
 #[must_use = "a builder does nothing until `build`"]
@@ -39,6 +44,7 @@ impl DefaultMQPushConsumerBuilder {
     }
 
     client_config_setters!();
+    trace_setters!();
 
     /// The manager whose instances and threads the client uses. Default:
     /// [`MQClientManager::global`].
@@ -251,6 +257,20 @@ impl DefaultMQPushConsumerBuilder {
         self
     }
 
+    /// Adds what is called around each call of the listener, after those that were given before.
+    /// Default: nothing; Java `registerConsumeMessageHook`.
+    pub fn consume_message_hook(mut self, hook: impl ConsumeMessageHook) -> Self {
+        self.config.hooks.consume_message.push(Arc::new(hook));
+        self
+    }
+
+    /// Adds what takes messages out of what was pulled, after those that were given before. Default:
+    /// nothing; Java `DefaultMQPushConsumerImpl#registerFilterMessageHook`.
+    pub fn filter_message_hook(mut self, hook: impl FilterMessageHook) -> Self {
+        self.config.hooks.filter_message.push(Arc::new(hook));
+        self
+    }
+
     /// Checks all settings and makes the consumer, which is then to be started.
     ///
     /// # Errors
@@ -266,12 +286,27 @@ impl DefaultMQPushConsumerBuilder {
             return Err(Error::InvalidConfig { problems });
         };
         client_config::reject(problems)?;
+        let mut trace = None;
+        if self.config.trace.enable_trace {
+            let dispatcher = trace_dispatcher(
+                TraceOf::Consume,
+                &self.config.consumer_group,
+                &self.config.trace,
+                &self.client_config,
+                &self.manager,
+            )?;
+            // Behind those of the user.
+            let hook = ConsumeMessageTraceHookImpl(Arc::clone(&dispatcher));
+            self.config.hooks.consume_message.push(Arc::new(hook));
+            trace = Some(dispatcher);
+        }
         let inner = DefaultMQPushConsumerImpl::new(
             self.config,
             self.client_config,
             self.manager,
             listener,
             self.message_queue_listener,
+            trace,
         );
         Ok(DefaultMQPushConsumer::new(inner))
     }

@@ -32,6 +32,7 @@ use crate::rebalance::RebalanceImpl;
 use crate::service::{ServiceState, TaskHandle};
 use crate::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use crate::sync::{Arc, Deadline, Mutex, Weak, system_time_millis};
+use crate::trace::AsyncTraceDispatcher;
 
 /// Java's timeout of offset queries.
 pub(super) const OFFSET_TIMEOUT: Duration = Duration::from_secs(5);
@@ -57,6 +58,8 @@ pub(super) struct DefaultMQPushConsumerImpl {
     /// it again meanwhile might be told the old one.
     pub(super) being_moved: Mutex<BTreeSet<MessageQueue>>,
     pub(super) unreachable: UnreachableBrokers,
+    /// There if traces are enabled.
+    trace: Option<Arc<AsyncTraceDispatcher>>,
     /// Looks for messages that the listener does not return.
     expiry_check: Mutex<Option<TaskHandle>>,
 }
@@ -68,6 +71,7 @@ impl DefaultMQPushConsumerImpl {
         manager: MQClientManager,
         listener: Arc<dyn MessageListenerConcurrently>,
         message_queue_listener: Option<Arc<dyn MessageQueueListener>>,
+        trace: Option<Arc<AsyncTraceDispatcher>>,
     ) -> Self {
         let group = config.consumer_group.clone();
         // Members share the group's retry topic; one that did not read it would leave the retries
@@ -103,6 +107,7 @@ impl DefaultMQPushConsumerImpl {
             held_pulls: HeldPulls::new(),
             being_moved: Mutex::new(BTreeSet::new()),
             unreachable: UnreachableBrokers::default(),
+            trace,
             expiry_check: Mutex::new(None),
         }
     }
@@ -157,6 +162,10 @@ impl DefaultMQPushConsumerImpl {
                 .store(system_time_millis(), Ordering::Release);
             instance.register_consumer(self.group(), weak);
         })?;
+        // Before the first message.
+        if let Some(Err(error)) = self.trace.as_ref().map(|trace| trace.start()) {
+            log::warn!("consumer {} is not traced: {error}", self.group());
+        }
         let retry_topic = mix_all::retry_topic(self.group());
         let topics = self.subscriptions.topics();
         for topic in topics.iter().filter(|topic| **topic != retry_topic) {
@@ -248,6 +257,11 @@ impl DefaultMQPushConsumerImpl {
         }
     }
 
+    /// How many traces were thrown away.
+    pub(super) fn trace_discard_count(&self) -> u64 {
+        self.trace.as_ref().map_or(0, |trace| trace.discard_count())
+    }
+
     pub(super) fn started_at(&self) -> i64 {
         self.started_at.load(Ordering::Acquire)
     }
@@ -311,6 +325,9 @@ impl Client for DefaultMQPushConsumerImpl {
         }
         self.consume_service.release_listener();
         report.threads_joined &= self.queue_changes.shutdown(deadline);
+        if let Some(trace) = &self.trace {
+            report.threads_joined &= trace.shutdown(deadline);
+        }
         report
     }
 }

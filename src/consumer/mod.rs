@@ -5,7 +5,13 @@ mod admin_requests;
 #[cfg(not(loom))]
 mod consume_message_concurrently_service;
 #[cfg(not(loom))]
+mod consume_message_hook;
+#[cfg(not(loom))]
+mod consume_message_trace_hook;
+#[cfg(not(loom))]
 mod consume_requests;
+#[cfg(not(loom))]
+mod consumer_hooks;
 #[cfg(not(loom))]
 mod default_mq_push_consumer;
 #[cfg(not(loom))]
@@ -14,6 +20,8 @@ mod default_mq_push_consumer_builder;
 mod default_mq_push_consumer_impl;
 #[cfg(not(loom))]
 mod expired_messages;
+#[cfg(not(loom))]
+mod filter_message_hook;
 #[cfg(not(loom))]
 mod hand_over;
 #[cfg(not(loom))]
@@ -48,9 +56,13 @@ mod subscription_table;
 mod unreachable_brokers;
 
 #[cfg(not(loom))]
+pub use consume_message_hook::{ConsumeMessageContext, ConsumeMessageHook, ConsumeReturnType};
+#[cfg(not(loom))]
 pub use default_mq_push_consumer::DefaultMQPushConsumer;
 #[cfg(not(loom))]
 pub use default_mq_push_consumer_builder::DefaultMQPushConsumerBuilder;
+#[cfg(not(loom))]
+pub use filter_message_hook::{FilterMessageContext, FilterMessageHook};
 #[cfg(not(loom))]
 pub use listener::{
     ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus, MessageListenerConcurrently,

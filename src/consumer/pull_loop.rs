@@ -234,7 +234,9 @@ impl DefaultMQPushConsumerImpl {
             request.next_offset = Some(offset);
             return self.again(request, PULL_TIME_DELAY_WHEN_SUSPENDED);
         };
-        let pulled = process_pull_result(&request.mq, offset, &subscription, reply);
+        let mut pulled = process_pull_result(&request.mq, offset, &subscription, reply);
+        let hooks = &self.config.hooks;
+        hooks.filter(self, &request.mq, &mut pulled.messages);
         request.next_offset = Some(pulled.next_offset);
         if pulled.next_offset <= offset {
             // At once the same would come again, for ever.

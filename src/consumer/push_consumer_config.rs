@@ -6,9 +6,11 @@ use std::time::Duration;
 use rocketmq_protocol::body::ConsumeFromWhere;
 use rocketmq_protocol::{SubscriptionData, mix_all, validators};
 
+use super::consumer_hooks::ConsumerHooks;
 use crate::client_config::Namespace;
 use crate::rebalance::{AllocateMessageQueueAveragely, AllocateMessageQueueStrategy};
 use crate::sync::{Arc, system_time_millis};
+use crate::trace::TraceConfig;
 
 const HALF_AN_HOUR_MILLIS: i64 = 30 * 60 * 1000;
 /// A queue that is not pulled for 120 s counts as one whose pull loop is lost.
@@ -43,6 +45,8 @@ pub(super) struct PushConsumerConfig {
     pub(super) hand_over_grace: Duration,
     pub(super) confirm_shrink: bool,
     pub(super) consume_timeout: Duration,
+    pub(super) hooks: ConsumerHooks,
+    pub(super) trace: TraceConfig,
 }
 
 impl PushConsumerConfig {
@@ -71,6 +75,8 @@ impl PushConsumerConfig {
             hand_over_grace: Duration::from_millis(80),
             confirm_shrink: false,
             consume_timeout: Duration::from_secs(15 * 60),
+            hooks: ConsumerHooks::default(),
+            trace: TraceConfig::default(),
         }
     }
 
@@ -86,6 +92,7 @@ impl PushConsumerConfig {
     }
 
     pub(super) fn validate(&self, problems: &mut Vec<String>) {
+        self.trace.validate(problems);
         if let Err(error) = validators::check_group(&self.consumer_group) {
             problems.push(format!("consumer group {:?}: {error}", self.consumer_group));
         }

@@ -8,8 +8,10 @@ use rocketmq_protocol::MessageQueue;
 use super::attempts::{Attempt, Attempts, Budget, Progress, used_up};
 use super::back_pressure::Permit;
 use super::default_mq_producer_impl::DefaultMQProducerImpl;
+use super::hooked_send::{HookedSend, Place};
 use super::in_flight::Flight;
 use super::send_kernel::{Master, Prepared, send_kernel_async};
+use super::send_message_hook::CommunicationMode;
 use super::send_result::SendResult;
 use crate::client::{MQClientInstance, TopicPublishInfo};
 use crate::error::{Error, Result};
@@ -82,6 +84,8 @@ pub(super) struct End {
     flight: Option<Flight>,
     /// The last broker that the message went to.
     sent_to: Option<Arc<str>>,
+    /// There from the first attempt on, if a hook is to be told of the end.
+    hooked: Option<HookedSend>,
 }
 
 impl End {
@@ -100,6 +104,7 @@ impl End {
             permit,
             flight,
             sent_to: None,
+            hooked: None,
         }
     }
 
@@ -118,14 +123,17 @@ impl End {
         // Before the callback: it may send the next message, and wait for room.
         self.permit = None;
         let due = Due {
+            hooked: self.hooked.take(),
             what: Some((callback, result)),
             flight: self.flight.take(),
         };
-        if self.run_on == RunOn::Finder {
-            return drop(due);
-        }
+        let executor = match (self.run_on, &due.hooked) {
+            (RunOn::Pool, _) => &self.producer.callback_executor,
+            // A hook may block. Users' callbacks may wait for just this send, and use up their pool.
+            (RunOn::Finder, Some(_)) => &self.producer.async_sender_executor,
+            (RunOn::Finder, None) => return drop(due),
+        };
         // A pool that has ended leaves it to this thread, which is one of the instance's callbacks.
-        let executor = &self.producer.callback_executor;
         if let Err(rejected) = executor.execute(move || drop(due)) {
             drop(rejected);
         }
@@ -150,6 +158,8 @@ impl Drop for End {
 /// A callback whose time has come. It runs when this is dropped: by a thread of the pool, or by
 /// whoever drops the pool's queue.
 struct Due {
+    /// Told before the callback.
+    hooked: Option<HookedSend>,
     what: Option<(Callback, Result<SendResult>)>,
     flight: Option<Flight>,
 }
@@ -159,6 +169,9 @@ impl Drop for Due {
         let Some((callback, result)) = self.what.take() else {
             return;
         };
+        if let Some(hooked) = self.hooked.take() {
+            hooked.end(result.clone().map(Some));
+        }
         // Whoever drops this may be in the middle of dropping others.
         if let Err(reason) = catch_panic(move || callback(result)) {
             log::error!("caught a panic of the callback of a send: {reason}");
@@ -281,6 +294,10 @@ impl Sending {
     where
         F: FnOnce(Self, Attempt, Duration, Result<SendResult>) + Send + 'static,
     {
+        if let Err(error) = self.before(master, &attempt) {
+            let took = self.since(began);
+            return then(self, attempt, took, Err(error));
+        }
         self.end.sent_to = Some(Arc::clone(master.addr()));
         let instance = Arc::clone(&self.instance);
         let prepared = Arc::clone(&self.prepared);
@@ -292,6 +309,31 @@ impl Sending {
             let took = self.since(began);
             then(self, attempt, took, outcome);
         });
+    }
+
+    /// Asks the hooks whether the attempt may be made, and tells them of the first one.
+    fn before(&mut self, master: &Master, attempt: &Attempt) -> Result<()> {
+        let Some(hooks) = self.producer.send_hooks() else {
+            return Ok(());
+        };
+        let place = Place {
+            instance: &self.instance,
+            master,
+            mq: &attempt.mq,
+            mode: CommunicationMode::Async,
+            deadline: attempt.deadline,
+        };
+        let producer = &self.producer;
+        producer.check_forbidden(hooks, &self.prepared, &place)?;
+        if self.end.hooked.is_some() || hooks.send_message.is_empty() {
+            return Ok(());
+        }
+        let (hooked, in_time) = producer.before_send(hooks, &self.prepared, &place);
+        if let Some(changed) = hooked.changed(&self.prepared) {
+            self.prepared = Arc::new(changed);
+        }
+        self.end.hooked = Some(hooked);
+        in_time
     }
 
     fn since(&self, began: Instant) -> Duration {

@@ -248,6 +248,13 @@ impl DefaultMQProducer {
         self.inner().fault_strategy().fault_items()
     }
 
+    /// How many traces were thrown away because too many waited, because the time of the shutdown was
+    /// over, or because they could not be sent; 0 unless
+    /// [`enable_trace`](DefaultMQProducerBuilder::enable_trace) is set.
+    pub fn trace_discard_count(&self) -> u64 {
+        self.inner().trace_discard_count()
+    }
+
     /// Replaces the list of name servers, `host:port` joined by `;`. All clients that share the
     /// instance have it from now on. If the server in use is not in it, its connection is closed and
     /// what is being asked there is asked of another one.

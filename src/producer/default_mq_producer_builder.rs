@@ -5,18 +5,25 @@ use rocketmq_protocol::mix_all::AUTO_CREATE_TOPIC_KEY_TOPIC;
 use rocketmq_protocol::validators;
 
 use super::back_pressure_settings;
+use super::check_forbidden_hook::CheckForbiddenHook;
 use super::default_mq_producer::DefaultMQProducer;
 use super::default_mq_producer_impl::{
     DEFAULT_RETRY_RESPONSE_CODES, DefaultMQProducerImpl, ProducerConfig,
 };
+use super::end_transaction_hook::EndTransactionHook;
 use super::produce_accumulator::AutoBatchConfig;
+use super::producer_hooks::ProducerHooks;
 use super::send_kernel::{COMPRESS_LEVEL, SendSettings};
+use super::send_message_hook::SendMessageHook;
 use super::send_outcome::RetryPolicy;
+use super::trace_hooks::{EndTransactionTraceHookImpl, SendMessageTraceHookImpl};
+use super::trace_producer::{TraceOf, trace_dispatcher};
 use crate::client::MQClientManager;
 use crate::client_config::{self, ClientConfig, Namespace, client_config_setters};
 use crate::error::{Error, Result};
 use crate::latency::{LatencyConfig, MQFaultStrategy};
 use crate::sync::{Arc, Clock};
+use crate::trace::{AsyncTraceDispatcher, TraceConfig, trace_setters};
 
 /// Sets up a [`DefaultMQProducer`]. Every setting has Java's default.
 #[derive(Debug, Clone)]
@@ -58,11 +65,31 @@ impl DefaultMQProducerBuilder {
                 back_pressure_for_async_send_size: 100 * 1024 * 1024,
                 auto_batch: AutoBatchConfig::default(),
                 latency: LatencyConfig::default(),
+                hooks: Arc::default(),
+                trace: TraceConfig::default(),
             },
         }
     }
 
     client_config_setters!();
+    trace_setters!();
+
+    /// Whether traces, if they are enabled, tell of messages that were taken back too. Default no; Java
+    /// system property `com.rocketmq.recall.default.trace.enable`.
+    pub fn enable_recall_trace(mut self, enable: bool) -> Self {
+        self.config.trace.enable_recall_trace = enable;
+        self
+    }
+
+    /// Of a client that needs one for itself.
+    pub(super) fn with_client(mut self, config: ClientConfig, manager: &MQClientManager) -> Self {
+        self.client_config = config;
+        self.client_manager(manager)
+    }
+
+    fn hooks(&mut self) -> &mut ProducerHooks {
+        Arc::make_mut(&mut self.config.hooks)
+    }
 
     fn retry_policy(&mut self) -> &mut RetryPolicy {
         Arc::make_mut(&mut self.config.retry_policy)
@@ -292,11 +319,37 @@ impl DefaultMQProducerBuilder {
         self
     }
 
+    /// Adds what is called around each send, after those that were given before. Default: nothing;
+    /// Java `DefaultMQProducerImpl#registerSendMessageHook`.
+    pub fn send_message_hook(mut self, hook: impl SendMessageHook) -> Self {
+        self.hooks().send_message.push(Arc::new(hook));
+        self
+    }
+
+    /// Adds what is asked whether a message may be sent, after those that were given before.
+    /// Default: nothing; Java `DefaultMQProducerImpl#registerCheckForbiddenHook`.
+    pub fn check_forbidden_hook(mut self, hook: impl CheckForbiddenHook) -> Self {
+        self.hooks().check_forbidden.push(Arc::new(hook));
+        self
+    }
+
+    /// Adds what is called when a transaction ends, after those that were given before; only a
+    /// [producer of transactions](Self::transaction_listener) calls it. Default: nothing; Java
+    /// `DefaultMQProducerImpl#registerEndTransactionHook`.
+    pub fn end_transaction_hook(mut self, hook: impl EndTransactionHook) -> Self {
+        self.hooks().end_transaction.push(Arc::new(hook));
+        self
+    }
+
     /// Checks all settings and makes the producer, which is then to be started.
     ///
     /// # Errors
     /// [`InvalidConfig`](crate::Error::InvalidConfig) with every setting that is wrong.
-    pub fn build(mut self) -> Result<DefaultMQProducer> {
+    pub fn build(self) -> Result<DefaultMQProducer> {
+        self.build_impl().map(DefaultMQProducer::of)
+    }
+
+    pub(super) fn build_impl(mut self) -> Result<DefaultMQProducerImpl> {
         let mut problems = Vec::new();
         self.client_config.validate(&mut problems);
         let send = &mut self.config.send;
@@ -357,13 +410,36 @@ impl DefaultMQProducerBuilder {
         if let Err(wrong) = &strategy {
             problems.extend_from_slice(wrong);
         }
+        self.config.trace.validate(&mut problems);
         client_config::reject(problems)?;
         let strategy = strategy.map_err(|problems| Error::InvalidConfig { problems })?;
-        Ok(DefaultMQProducer::of(DefaultMQProducerImpl::new(
+        let trace = self.trace_dispatcher()?;
+        Ok(DefaultMQProducerImpl::new(
             self.config,
             self.client_config,
             self.manager,
             strategy,
-        )))
+            trace,
+        ))
+    }
+
+    /// Adds the hooks that tell of messages, behind those of the user, if that is wanted.
+    fn trace_dispatcher(&mut self) -> Result<Option<Arc<AsyncTraceDispatcher>>> {
+        if !self.config.trace.enable_trace {
+            return Ok(None);
+        }
+        let trace = trace_dispatcher(
+            TraceOf::Produce,
+            &self.config.send.producer_group,
+            &self.config.trace,
+            &self.client_config,
+            &self.manager,
+        )?;
+        let hooks = self.hooks();
+        let sends = SendMessageTraceHookImpl(Arc::clone(&trace));
+        hooks.send_message.push(Arc::new(sends));
+        let ends = EndTransactionTraceHookImpl(Arc::clone(&trace));
+        hooks.end_transaction.push(Arc::new(ends));
+        Ok(Some(trace))
     }
 }

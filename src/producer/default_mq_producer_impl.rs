@@ -12,9 +12,8 @@ use super::produce_accumulator::{
     Added, AggregateKey, AutoBatchConfig, Gathering, Part, ProduceAccumulator, Room,
     split_send_result,
 };
-use super::send_kernel::{
-    Prepared, SendSettings, check_properties, check_sendable, send_kernel, send_kernel_oneway,
-};
+use super::producer_hooks::ProducerHooks;
+use super::send_kernel::{Prepared, SendSettings, check_properties, check_sendable};
 use super::send_outcome::{RetryPolicy, judge_oneway};
 use super::send_result::SendResult;
 use super::transaction_checks::TransactionChecks;
@@ -27,6 +26,7 @@ use crate::error::{Error, Result, client_error_code};
 use crate::latency::{FaultDetector, LatencyConfig, MQFaultStrategy, Resolver, ServiceDetector};
 use crate::service::{JoinOutcome, ServiceHandle, ServiceState, SnapshotTable, ThreadPool};
 use crate::sync::{Arc, Deadline, Mutex, OnceCell, Weak, channel, thread};
+use crate::trace::{AsyncTraceDispatcher, TraceConfig};
 
 /// Settings of a producer; never written after `build`.
 #[derive(Debug, Clone)]
@@ -43,6 +43,8 @@ pub(super) struct ProducerConfig {
     pub(super) back_pressure_for_async_send_size: usize,
     pub(super) auto_batch: AutoBatchConfig,
     pub(super) latency: LatencyConfig,
+    pub(super) hooks: Arc<ProducerHooks>,
+    pub(super) trace: TraceConfig,
 }
 
 /// Java `DefaultMQProducer#retryResponseCodes`.
@@ -73,6 +75,8 @@ pub(super) struct DefaultMQProducerImpl {
     pub(super) async_sender_executor: ThreadPool,
     /// Runs the user's callbacks, which may block: nothing else waits for its threads.
     pub(super) callback_executor: ThreadPool,
+    /// There if traces are enabled.
+    trace: Option<Arc<AsyncTraceDispatcher>>,
     /// There in a producer of transactions.
     pub(super) transaction_checks: OnceCell<TransactionChecks>,
 }
@@ -83,6 +87,7 @@ impl DefaultMQProducerImpl {
         client_config: ClientConfig,
         manager: MQClientManager,
         fault_strategy: MQFaultStrategy,
+        trace: Option<Arc<AsyncTraceDispatcher>>,
     ) -> Self {
         let threads = client_config.client_callback_executor_threads;
         let back_pressure = BackPressure::new(
@@ -103,6 +108,7 @@ impl DefaultMQProducerImpl {
                 .then(|| ProduceAccumulator::new(config.auto_batch.clone())),
             async_sender_executor: ThreadPool::new("AsyncSenderExecutor", thread::processors()),
             callback_executor: ThreadPool::new("SendCallbackExecutor", threads),
+            trace,
             config,
             topic_publish_info_table: SnapshotTable::new(),
             transaction_checks: OnceCell::new(),
@@ -122,6 +128,9 @@ impl DefaultMQProducerImpl {
                 log::warn!("{error}");
             }
         }
+        if let Some(Err(error)) = self.trace.as_ref().map(|trace| trace.start()) {
+            log::warn!("producer {} is not traced: {error}", self.member.group());
+        }
         Ok(())
     }
 
@@ -135,6 +144,17 @@ impl DefaultMQProducerImpl {
                 log::warn!("the route of topic {topic}, named for the start: {error}");
             }
         }
+    }
+
+    /// What is told of messages that are taken back, if that is wanted.
+    pub(super) fn recall_trace(&self) -> Option<&AsyncTraceDispatcher> {
+        let trace = self.trace.as_deref();
+        trace.filter(|_| self.config.trace.enable_recall_trace)
+    }
+
+    /// How many traces were thrown away.
+    pub(super) fn trace_discard_count(&self) -> u64 {
+        self.trace.as_ref().map_or(0, |trace| trace.discard_count())
     }
 
     pub(super) fn instance(&self) -> Result<Arc<MQClientInstance>> {
@@ -200,7 +220,7 @@ impl DefaultMQProducerImpl {
         let topic = prepared.topic();
         let info = self.try_to_find_topic_publish_info(&instance, topic, budget.deadline)?;
         self.attempts(topic, info, budget)
-            .run(|attempt| send_kernel(&instance, &prepared, &attempt.mq, attempt.deadline))
+            .run(|attempt| self.send_kernel(&instance, &prepared, &attempt.mq, attempt.deadline))
     }
 
     /// Sends to a given queue: once, and nothing is remembered of its broker (as in Java).
@@ -214,7 +234,7 @@ impl DefaultMQProducerImpl {
         let instance = self.instance()?;
         let prepared = what.prepare(&self.config.send)?;
         let mq = self.queue_of(what.topic(), mq)?;
-        send_kernel(&instance, &prepared, &mq, deadline)
+        self.send_kernel(&instance, &prepared, &mq, deadline)
     }
 
     /// Java `DefaultMQProducerImpl#sendSelectImpl`.
@@ -231,7 +251,7 @@ impl DefaultMQProducerImpl {
         if deadline.has_passed() {
             return Err(used_up(prepared.topic(), timeout));
         }
-        send_kernel(&instance, &prepared, &mq, deadline)
+        self.send_kernel(&instance, &prepared, &mq, deadline)
     }
 
     fn selected(
@@ -260,7 +280,7 @@ impl DefaultMQProducerImpl {
             .select_one_message_queue(&info, None, false)
             .ok_or_else(|| no_queue(topic))?;
         let began = strategy.now();
-        let outcome = send_kernel_oneway(&instance, &prepared, &mq, deadline);
+        let outcome = self.send_kernel_oneway(&instance, &prepared, &mq, deadline);
         let took = strategy.now().saturating_duration_since(began);
         let update = judge_oneway(
             &outcome,
@@ -276,7 +296,7 @@ impl DefaultMQProducerImpl {
         let instance = self.instance()?;
         let prepared = Outgoing::One(message).prepare(&self.config.send)?;
         let mq = self.queue_of(message.topic(), mq)?;
-        send_kernel_oneway(&instance, &prepared, &mq, deadline)
+        self.send_kernel_oneway(&instance, &prepared, &mq, deadline)
     }
 
     pub(super) fn send_oneway_selected(
@@ -288,7 +308,7 @@ impl DefaultMQProducerImpl {
         let instance = self.instance()?;
         let prepared = Outgoing::One(message).prepare(&self.config.send)?;
         let mq = self.selected(&instance, &prepared, message.topic(), select, deadline)?;
-        send_kernel_oneway(&instance, &prepared, &mq, deadline)
+        self.send_kernel_oneway(&instance, &prepared, &mq, deadline)
     }
 
     /// What an asynchronous send needs before it begins: it is then begun with a callback, and held up
@@ -739,6 +759,9 @@ impl Client for DefaultMQProducerImpl {
         }
         threads_joined &= self.async_sender_executor.shutdown(deadline).left == 0;
         threads_joined &= self.callback_executor.shutdown(deadline).left == 0;
+        if let Some(trace) = &self.trace {
+            threads_joined &= trace.shutdown(deadline);
+        }
         self.topic_publish_info_table.clear();
         ShutdownReport {
             drained,

@@ -7,6 +7,7 @@ use rocketmq_protocol::{
 };
 
 use super::default_mq_producer::DefaultMQProducer;
+use super::trace_hooks::tell_of_recall;
 use crate::client::{QueryResult, SearchFor};
 use crate::client_config::Namespace;
 use crate::error::{Error, Result, client_error_code};
@@ -193,7 +194,17 @@ impl DefaultMQProducer {
             recall_handle: handle.to_owned(),
             broker_name: Some(read.broker_name),
         };
-        instance.api().recall_message(&addr, &header, deadline)
+        let reply = instance.api().recall_message(&addr, &header, deadline)?;
+        if let Some(trace) = inner.recall_trace() {
+            tell_of_recall(
+                trace,
+                &header,
+                self.admin_namespace(),
+                &read.uniq_key,
+                &reply,
+            );
+        }
+        reply.outcome
     }
 
     fn query(

@@ -7,8 +7,8 @@ use rocketmq_protocol::compression::CompressionType;
 use rocketmq_protocol::header::SendMessageRequestHeader;
 use rocketmq_protocol::mix_all::RETRY_GROUP_TOPIC_PREFIX;
 use rocketmq_protocol::{
-    Message, MessageQueue, Properties, encode_batch, encode_properties, property, response_code,
-    sys_flag, validators,
+    Message, MessageQueue, Properties, decode_properties, encode_batch, encode_properties,
+    property, response_code, sys_flag, validators,
 };
 
 use super::attempts::Attempt;
@@ -21,7 +21,7 @@ use crate::error::{Error, Result, client_error_code};
 use crate::sync::{Arc, Deadline, system_time_millis};
 
 /// The longest encoded properties, in bytes: their length field has two.
-const MAX_PROPERTIES_LENGTH: usize = i16::MAX as usize;
+pub(super) const MAX_PROPERTIES_LENGTH: usize = i16::MAX as usize;
 /// Java `DefaultMQProducer#compressLevel`.
 pub(crate) const COMPRESS_LEVEL: i32 = 5;
 
@@ -58,7 +58,7 @@ impl SendSettings {
 }
 
 /// A message made ready once for all attempts: they have one unique key and one body.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Prepared {
     topic: String,
     uniq_key: String,
@@ -208,6 +208,24 @@ impl Prepared {
     /// The topic as brokers know it.
     pub(crate) fn topic(&self) -> &str {
         &self.topic
+    }
+
+    /// The message as it goes over the wire, under its plain topic: for hooks.
+    pub(super) fn shown(&self) -> Message {
+        let properties = self.header.properties.as_deref().unwrap_or_default();
+        Message::from_parts(
+            &*self.namespace.unwrap(&self.topic),
+            self.header.flag,
+            decode_properties(properties),
+            self.body.clone(),
+        )
+    }
+
+    /// The same message with these properties.
+    pub(super) fn with_properties(&self, properties: &Properties) -> Self {
+        let mut changed = self.clone();
+        changed.header.properties = Some(encode_properties(properties));
+        changed
     }
 
     fn header_to(&self, master: &Master, mq: &MessageQueue) -> SendMessageRequestHeader {

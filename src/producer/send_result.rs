@@ -53,7 +53,8 @@ pub struct SendResult {
     pub trace_on: bool,
 }
 
-const DEFAULT_REGION: &str = "DefaultRegion";
+/// Of a broker that names no region (Java `MixAll.DEFAULT_TRACE_REGION_ID`).
+pub(super) const DEFAULT_REGION: &str = "DefaultRegion";
 
 impl SendResult {
     pub(super) fn new(msg_id: String, mq: &MessageQueue, reply: SendReply) -> Self {

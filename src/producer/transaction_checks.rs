@@ -5,6 +5,8 @@ use std::fmt;
 use rocketmq_protocol::header::EndTransactionRequestHeader;
 use rocketmq_protocol::property;
 
+use super::end_transaction_hook::EndTransactionContext;
+use super::producer_hooks::ProducerHooks;
 use super::transaction_listener::{LocalTransactionState, TransactionListener};
 use crate::client::{MQClientApi, TransactionCheck};
 use crate::client_config::Namespace;
@@ -18,6 +20,7 @@ pub(super) struct TransactionChecks {
     /// As brokers know it, namespace included.
     group: String,
     namespace: Namespace,
+    hooks: Arc<ProducerHooks>,
     pool: ThreadPool,
     hold_max: usize,
 }
@@ -26,6 +29,7 @@ impl TransactionChecks {
     pub(super) fn new(
         listener: Arc<dyn TransactionListener>,
         (group, namespace): (String, Namespace),
+        hooks: Arc<ProducerHooks>,
         threads: usize,
         hold_max: usize,
     ) -> Self {
@@ -34,6 +38,7 @@ impl TransactionChecks {
             listener,
             group,
             namespace,
+            hooks,
             pool: ThreadPool::new(name, threads),
             hold_max,
         }
@@ -58,7 +63,8 @@ impl TransactionChecks {
         }
         let (listener, api) = (Arc::clone(&self.listener), Arc::clone(api));
         let (group, namespace) = (self.group.clone(), self.namespace.clone());
-        let task = move || answer(&*listener, &api, group, &namespace, check);
+        let hooks = Arc::clone(&self.hooks);
+        let task = move || answer((&*listener, &hooks), &api, group, &namespace, check);
         if let Err(rejected) = self.pool.execute(task) {
             log::warn!(
                 "check of a transaction of {}: {}",
@@ -75,7 +81,7 @@ impl TransactionChecks {
 }
 
 fn answer(
-    listener: &dyn TransactionListener,
+    (listener, hooks): (&dyn TransactionListener, &ProducerHooks),
     api: &MQClientApi,
     group: String,
     namespace: &Namespace,
@@ -97,6 +103,15 @@ fn answer(
     }
     let (state, remark) = caught("check_local_transaction", || {
         listener.check_local_transaction(&message)
+    });
+    hooks.end_transaction(&EndTransactionContext {
+        producer_group: &namespace.unwrap(&group),
+        message: &message,
+        broker_addr: &addr,
+        msg_id: message.msg_id(),
+        transaction_id: message.property(property::TRANSACTION_ID),
+        transaction_state: state,
+        from_transaction_check: true,
     });
     let end = EndTransactionRequestHeader {
         topic: Some(wrapped),

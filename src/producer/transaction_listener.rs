@@ -14,6 +14,15 @@ pub enum LocalTransactionState {
 }
 
 impl LocalTransactionState {
+    /// Java's name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::CommitMessage => "COMMIT_MESSAGE",
+            Self::RollbackMessage => "ROLLBACK_MESSAGE",
+            Self::Unknown => "UNKNOW",
+        }
+    }
+
     /// The number in the request that ends a transaction.
     pub(super) const fn flag(self) -> i32 {
         match self {

@@ -9,6 +9,7 @@ use rocketmq_protocol::{Message, OffsetMessageId, property};
 
 use super::default_mq_producer::DefaultMQProducer;
 use super::default_mq_producer_builder::DefaultMQProducerBuilder;
+use super::end_transaction_hook::EndTransactionContext;
 use super::message_client_id_setter::create_uniq_id;
 use super::send_result::{SendResult, SendStatus};
 use super::transaction_checks::{TransactionChecks, caught};
@@ -152,6 +153,7 @@ impl TransactionMQProducerBuilder {
         let checks = TransactionChecks::new(
             self.listener,
             (send.producer_group.clone(), send.namespace.clone()),
+            Arc::clone(&producer.inner().config.hooks),
             self.check_thread_pool_max_size,
             self.check_request_hold_max,
         );
@@ -210,7 +212,7 @@ impl TransactionMQProducer {
             }
             _ => (LocalTransactionState::RollbackMessage, None),
         };
-        if let Err(error) = self.end_transaction(&send_result, state, remark) {
+        if let Err(error) = self.end_transaction(&message, &send_result, state, remark) {
             log::warn!(
                 "{state:?} of {} is not told, the broker will ask: {error}",
                 send_result.msg_id
@@ -225,6 +227,7 @@ impl TransactionMQProducer {
     /// Java `DefaultMQProducerImpl#endTransaction`.
     fn end_transaction(
         &self,
+        message: &Message,
         sent: &SendResult,
         state: LocalTransactionState,
         remark: Option<String>,
@@ -252,6 +255,16 @@ impl TransactionMQProducer {
             transaction_id: sent.transaction_id.clone(),
             broker_name: Some(broker.into_owned()),
         };
+        let send = &inner.config.send;
+        inner.config.hooks.end_transaction(&EndTransactionContext {
+            producer_group: &send.namespace.unwrap(&send.producer_group),
+            message,
+            broker_addr: &addr,
+            msg_id: &sent.msg_id,
+            transaction_id: message.property(property::TRANSACTION_ID),
+            transaction_state: state,
+            from_transaction_check: false,
+        });
         instance
             .api()
             .end_transaction_oneway(&addr, &header, remark)

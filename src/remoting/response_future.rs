@@ -265,6 +265,47 @@ mod tests {
         assert_eq!(table.len(), 0);
         assert!(table.take(7).is_none(), "a late reply finds nobody");
     }
+
+    #[test]
+    fn a_table_knows_for_which_calls_nobody_waits() {
+        let table: ResponseTable<()> = ResponseTable::new();
+        assert!(!table.has_callbacks());
+        table.insert(1, Waiter::Future(ResponseFuture::new()));
+        assert!(!table.has_callbacks());
+        table.insert(2, Waiter::Callback(Box::new(|_| {})));
+        table.insert(3, Waiter::Callback(Box::new(|_| {})));
+        assert!(table.has_callbacks());
+        assert!(table.take(1).is_some() && table.take(2).is_some());
+        assert!(table.has_callbacks());
+        assert_eq!(table.len(), 1);
+        let drained: Vec<i32> = table.drain().into_iter().map(|(opaque, _)| opaque).collect();
+        assert_eq!((drained, table.len()), (vec![3], 0));
+        assert!(!table.has_callbacks());
+        table.insert(4, Waiter::Callback(Box::new(|_| {})));
+        assert!(table.take(4).is_some() && !table.has_callbacks());
+    }
+
+    #[test]
+    fn a_caller_is_asked_to_read_unless_its_outcome_is_there() {
+        let deadline = Deadline::after(Duration::from_secs(30));
+        let future = ResponseFuture::new();
+        let waiting = future.clone();
+        let (told, woken) = crate::sync::channel::bounded(1);
+        let waiter = thread::spawn("waiter", move || {
+            let leads = matches!(waiting.wait_or_lead(deadline), Woken::Leads);
+            told.send(leads).unwrap();
+        })
+        .unwrap();
+        assert!(future.promote());
+        future.wake();
+        assert_eq!(woken.recv_timeout(Duration::from_secs(30)), Ok(true));
+        assert!(waiter.join_until(deadline));
+        assert_eq!(future.take(), None);
+        future.set(Ok(5));
+        assert!(!future.promote(), "its outcome is there");
+        assert_eq!(future.take(), Some(Ok(5)));
+        assert_eq!(future.take(), None);
+    }
 }
 
 #[cfg(all(test, loom))]

@@ -49,6 +49,13 @@ pub(crate) fn catch_panic<R>(work: impl FnOnce() -> R) -> Result<R, String> {
     Ok(work())
 }
 
+/// Calls a method of a user's hook; a panic in it is logged and ends here.
+pub(crate) fn call_hook(hook: &str, method: &str, call: impl FnOnce()) {
+    if let Err(reason) = catch_panic(call) {
+        log::warn!("hook {hook}: caught a panic of {method}: {reason}");
+    }
+}
+
 /// Runs foreign code on one of our threads: a panic in it is logged under `thread`'s name and ends
 /// there. Returns whether the work came to its end.
 fn run_caught(thread: &str, work: impl FnOnce()) -> bool {

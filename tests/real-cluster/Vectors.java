@@ -25,6 +25,7 @@ import java.util.TreeMap;
 import java.util.TreeSet;
 import java.util.concurrent.Callable;
 import org.apache.rocketmq.acl.common.AclUtils;
+import org.apache.rocketmq.client.AccessChannel;
 import org.apache.rocketmq.client.ClientConfig;
 import org.apache.rocketmq.client.Validators;
 import org.apache.rocketmq.client.consumer.AllocateMessageQueueStrategy;
@@ -33,16 +34,32 @@ import org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueAverage
 import org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueAveragelyByCircle;
 import org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueByMachineRoom;
 import org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueConsistentHash;
+import org.apache.rocketmq.client.hook.ConsumeMessageContext;
+import org.apache.rocketmq.client.hook.SendMessageContext;
 import org.apache.rocketmq.client.impl.factory.MQClientInstance;
 import org.apache.rocketmq.client.impl.producer.TopicPublishInfo;
 import org.apache.rocketmq.client.latency.MQFaultStrategy;
+import org.apache.rocketmq.client.producer.LocalTransactionState;
+import org.apache.rocketmq.client.producer.SendResult;
+import org.apache.rocketmq.client.producer.SendStatus;
+import org.apache.rocketmq.client.trace.AsyncTraceDispatcher;
+import org.apache.rocketmq.client.trace.TraceBean;
+import org.apache.rocketmq.client.trace.TraceContext;
+import org.apache.rocketmq.client.trace.TraceDataEncoder;
+import org.apache.rocketmq.client.trace.TraceDispatcher;
+import org.apache.rocketmq.client.trace.TraceTransferBean;
+import org.apache.rocketmq.client.trace.TraceType;
+import org.apache.rocketmq.client.trace.hook.ConsumeMessageTraceHookImpl;
+import org.apache.rocketmq.client.trace.hook.SendMessageTraceHookImpl;
 import org.apache.rocketmq.common.compression.CompressionType;
 import org.apache.rocketmq.common.compression.CompressorFactory;
 import org.apache.rocketmq.common.message.Message;
 import org.apache.rocketmq.common.message.MessageAccessor;
+import org.apache.rocketmq.common.message.MessageClientIDSetter;
 import org.apache.rocketmq.common.message.MessageDecoder;
 import org.apache.rocketmq.common.message.MessageExt;
 import org.apache.rocketmq.common.message.MessageQueue;
+import org.apache.rocketmq.common.message.MessageType;
 import org.apache.rocketmq.common.sysflag.MessageSysFlag;
 import org.apache.rocketmq.remoting.protocol.LanguageCode;
 import org.apache.rocketmq.remoting.protocol.RemotingCommand;
@@ -64,6 +81,9 @@ public class Vectors {
     private static final String WORD = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";
     private static final String[] SIGNS = {
         "a", "Z", "9", " ", "é", "漢", "字", "😀", "\"", "\\", "/", "\t", "|", "&", "=", ",", "{", "}", "ü", "\n"};
+
+    private static final String[] TRACE_TAGS = {null, "", "t", "标签"};
+    private static final String[] TRACE_KEYS = {null, "", "k", "k1 k2", "a  b", " a", "a ", "订单-1"};
 
     private final Path folder;
     private final Random random;
@@ -92,6 +112,8 @@ public class Vectors {
         vectors.routes();
         vectors.popReceipts();
         vectors.selections();
+        vectors.traces();
+        vectors.traceHooks();
     }
 
     private void allocations() throws Exception {
@@ -526,6 +548,167 @@ public class Vectors {
             line("brokers", shape, "start", start, "latency", i % 3 != 0, "steps", steps);
         }
         write("selection");
+    }
+
+    private void traces() throws Exception {
+        for (int i = 0; i < 200; i++) {
+            TraceType type = TraceType.values()[i % TraceType.values().length];
+            TraceContext context = new TraceContext();
+            context.setTraceType(type);
+            context.setTimeStamp(1_700_000_000_000L + below(1_000_000_000));
+            context.setRegionId(below(4) == 0 ? "DefaultRegion" : word(10));
+            context.setGroupName(word(20));
+            context.setCostTime(below(5000));
+            context.setSuccess(random.nextBoolean());
+            context.setContextCode(below(5));
+            context.setAccessChannel(below(3) == 0 ? AccessChannel.CLOUD : AccessChannel.LOCAL);
+            boolean several = type == TraceType.SubBefore || type == TraceType.SubAfter;
+            List<Object> beans = new ArrayList<>();
+            context.setTraceBeans(new ArrayList<>());
+            for (int count = several ? 1 + below(4) : 1; count > 0; count--) {
+                TraceBean bean = traceBean();
+                context.getTraceBeans().add(bean);
+                beans.add(object("topic", bean.getTopic(), "msgId", bean.getMsgId(), "offsetMsgId",
+                    bean.getOffsetMsgId(), "tags", bean.getTags(), "keys", bean.getKeys(), "storeHost",
+                    bean.getStoreHost(), "retryTimes", bean.getRetryTimes(), "bodyLength", bean.getBodyLength(),
+                    "msgType", bean.getMsgType().ordinal(), "transactionId", bean.getTransactionId(),
+                    "transactionState", bean.getTransactionState().name(), "fromTransactionCheck",
+                    bean.isFromTransactionCheck()));
+            }
+            TraceTransferBean encoded = TraceDataEncoder.encoderFromContextBean(context);
+            line("type", type.name(), "timeStamp", context.getTimeStamp(), "regionId", context.getRegionId(),
+                "groupName", context.getGroupName(), "costTime", context.getCostTime(), "success",
+                context.isSuccess(), "requestId", context.getRequestId(), "contextCode", context.getContextCode(),
+                "cloud", context.getAccessChannel() == AccessChannel.CLOUD, "beans", beans,
+                "transData", encoded.getTransData(), "transKey", new TreeSet<>(encoded.getTransKey()));
+        }
+        write("trace");
+    }
+
+    private TraceBean traceBean() {
+        TraceBean bean = new TraceBean();
+        bean.setTopic(word(20));
+        bean.setMsgId(MessageClientIDSetter.createUniqID());
+        bean.setOffsetMsgId(word(32));
+        bean.setTags(oneOf(TRACE_TAGS));
+        bean.setKeys(oneOf(TRACE_KEYS));
+        bean.setStoreHost("10.1.2." + below(256) + ":" + below(65_536));
+        bean.setRetryTimes(below(17));
+        bean.setBodyLength(below(5_000_000));
+        bean.setMsgType(MessageType.values()[below(MessageType.values().length)]);
+        bean.setTransactionId(below(4) == 0 ? null : bean.getMsgId());
+        bean.setTransactionState(LocalTransactionState.values()[below(3)]);
+        bean.setFromTransactionCheck(random.nextBoolean());
+        return bean;
+    }
+
+    private void traceHooks() throws Exception {
+        List<TraceContext> appended = new ArrayList<>();
+        AsyncTraceDispatcher dispatcher =
+            new AsyncTraceDispatcher("group", TraceDispatcher.Type.PRODUCE, 10, "TraceTopic", null) {
+                @Override
+                public boolean append(Object context) {
+                    return appended.add((TraceContext) context);
+                }
+            };
+        SendMessageTraceHookImpl sends = new SendMessageTraceHookImpl(dispatcher);
+        for (int i = 0; i < 60; i++) {
+            Message message = new Message(below(10) == 0 ? "TraceTopic" + word(2) : word(20), new byte[below(5000)]);
+            MessageAccessor.setProperties(message, traceProperties());
+            SendMessageContext context = new SendMessageContext();
+            context.setProducerGroup(word(20));
+            context.setBrokerAddr("10.1.2." + below(256) + ":" + below(65_536));
+            context.setMessage(message);
+            context.setMsgType(MessageType.values()[below(MessageType.values().length)]);
+            sends.sendMessageBefore(context);
+            SendResult result = null;
+            if (below(6) != 0) {
+                result = new SendResult(SendStatus.values()[below(2) * below(4)], MessageClientIDSetter.createUniqID(),
+                    word(32), new MessageQueue(message.getTopic(), "b", 0), 0);
+                result.setRegionId(word(10));
+                result.setTraceOn(below(6) != 0);
+            }
+            context.setSendResult(result);
+            sends.sendMessageAfter(context);
+            line("group", context.getProducerGroup(), "topic", message.getTopic(), "bodyLength",
+                message.getBody().length, "properties", message.getProperties(), "brokerAddr",
+                context.getBrokerAddr(), "msgType", context.getMsgType().ordinal(),
+                "sendStatus", result == null ? null : result.getSendStatus().name(), "msgId",
+                result == null ? null : result.getMsgId(), "offsetMsgId", result == null ? null
+                : result.getOffsetMsgId(), "regionId", result == null ? null : result.getRegionId(), "traceOn",
+                result == null ? null : result.isTraceOn(), "records", timeless(appended));
+        }
+        write("trace_send_hook");
+        ConsumeMessageTraceHookImpl calls = new ConsumeMessageTraceHookImpl(dispatcher);
+        for (int i = 0; i < 60; i++) {
+            ConsumeMessageContext context = new ConsumeMessageContext();
+            context.setConsumerGroup(word(20));
+            context.setMsgList(new ArrayList<>());
+            context.setProps(new HashMap<>());
+            context.setAccessChannel(AccessChannel.LOCAL);
+            List<Object> shown = new ArrayList<>();
+            for (int count = 1 + below(3); count > 0; count--) {
+                MessageExt message = new MessageExt();
+                message.setTopic(word(20));
+                Map<String, String> properties = traceProperties();
+                if (below(5) != 0) {
+                    properties.put("MSG_REGION", word(10));
+                }
+                if (below(3) != 0) {
+                    properties.put("TRACE_ON", below(4) == 0 ? "false" : "true");
+                }
+                MessageAccessor.setProperties(message, properties);
+                message.setMsgId(MessageClientIDSetter.createUniqID());
+                message.setReconsumeTimes(below(17));
+                context.getMsgList().add(message);
+                shown.add(object("topic", message.getTopic(), "msgId", message.getMsgId(), "reconsumeTimes",
+                    message.getReconsumeTimes(), "properties", properties));
+            }
+            calls.consumeMessageBefore(context);
+            String[] types = {"SUCCESS", "TIME_OUT", "EXCEPTION", "FAILED"};
+            context.getProps().put("ConsumeContextType", types[below(4)]);
+            context.setSuccess(random.nextBoolean());
+            calls.consumeMessageAfter(context);
+            line("group", context.getConsumerGroup(), "messages", shown, "success", context.isSuccess(),
+                "returnType", context.getProps().get("ConsumeContextType"), "records", timeless(appended));
+        }
+        write("trace_consume_hook");
+    }
+
+    /** What would be sent of each context, without time and request id; a context without a region is not sent. */
+    private static List<String> timeless(List<TraceContext> contexts) {
+        List<String> records = new ArrayList<>();
+        for (TraceContext context : contexts) {
+            if (context.getRegionId() == null) {
+                continue;
+            }
+            context.setTimeStamp(0);
+            context.setCostTime(0);
+            context.setRequestId("request");
+            if (context.getAccessChannel() == null) {
+                context.setAccessChannel(AccessChannel.LOCAL);
+            }
+            records.add(TraceDataEncoder.encoderFromContextBean(context).getTransData());
+        }
+        contexts.clear();
+        return records;
+    }
+
+    private Map<String, String> traceProperties() {
+        Map<String, String> properties = new TreeMap<>();
+        String tags = oneOf(TRACE_TAGS);
+        if (tags != null) {
+            properties.put("TAGS", tags);
+        }
+        String keys = oneOf(TRACE_KEYS);
+        if (keys != null) {
+            properties.put("KEYS", keys);
+        }
+        return properties;
+    }
+
+    private String oneOf(String[] texts) {
+        return texts[below(texts.length)];
     }
 
     private int picks(TopicPublishInfo info, MQFaultStrategy strategy, String last, List<Object> steps)

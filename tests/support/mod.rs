@@ -60,8 +60,9 @@ pub(crate) fn holds_within(limit: Duration, mut condition: impl FnMut() -> bool)
 
 /// The names of this process's threads that are the library's, as the system cuts them short.
 pub(crate) fn library_threads() -> Vec<String> {
-    const NAMES: [&str; 17] = [
+    const NAMES: [&str; 18] = [
         "AsyncSenderExec",
+        "AsyncTraceDispa",
         "ClientCallbackE",
         "ClientReaper",
         "ClientTimer",

@@ -63,6 +63,10 @@ pub struct BrokerConfig {
     pub max_message_size: usize,
     /// Whether answers to sends ask for traces. Default true; Java `traceOn`.
     pub trace_on: bool,
+    /// Whether there is a topic for traces, `RMQ_SYS_TRACE_TOPIC` with one queue; looked at when the
+    /// broker is made. Otherwise the first trace makes it, where topics are made by sends. Default
+    /// false; Java `traceTopicEnable`.
+    pub trace_topic_enable: bool,
     /// How often half messages are looked at that are not decided. Default 30 s; Java
     /// `transactionCheckInterval`.
     pub transaction_check_interval: Duration,
@@ -120,6 +124,7 @@ impl Default for BrokerConfig {
             first_message_in_memory: true,
             max_message_size: 4_194_304,
             trace_on: true,
+            trace_topic_enable: false,
             transaction_check_interval: Duration::from_secs(30),
             transaction_time_out: Duration::from_secs(6),
             transaction_check_max: 15,
@@ -180,6 +185,7 @@ impl BrokerConfig {
                 self.max_message_size = usize::try_from(count()?).map_err(|_| wrong())?;
             }
             "traceOn" => self.trace_on = switch()?,
+            "traceTopicEnable" => self.trace_topic_enable = switch()?,
             "transactionCheckInterval" => self.transaction_check_interval = millis()?,
             "transactionTimeOut" => self.transaction_time_out = millis()?,
             "transactionCheckMax" => {

@@ -35,6 +35,8 @@ struct Running {
     server: Server,
 }
 
+/// Where clients write what happened to messages.
+pub(crate) const TRACE_TOPIC: &str = "RMQ_SYS_TRACE_TOPIC";
 /// Where replies are stored, one for the cluster.
 const REPLY_TOPIC: &str = "DefaultCluster_REPLY_TOPIC";
 
@@ -176,6 +178,9 @@ fn new_disk(
     let registry = Arc::downgrade(&around.registry);
     let store = Store::new(Arc::clone(name), addr, template, registry);
     store.set_topic(REPLY_TOPIC, TopicConfig::new(1, Permission::READ_WRITE));
+    if config.trace_topic_enable {
+        store.set_topic(TRACE_TOPIC, TopicConfig::new(1, Permission::READ_WRITE));
+    }
     Disk {
         store: Arc::new(store),
         offsets: Arc::new(OffsetTable::default()),

@@ -18,6 +18,7 @@ pub(crate) use pull::PullReply;
 use rocketmq_protocol::header::CommandCustomHeader;
 use rocketmq_protocol::{RemotingCommand, response_code};
 pub(crate) use send::SendReply;
+pub(crate) use transaction::RecallReply;
 
 use crate::client_config::vip_address;
 use crate::error::{Error, Result};
@@ -46,7 +47,7 @@ impl MQClientApi {
     }
 
     /// Where sends, offsets and administration go: a broker's VIP channel, if that is wanted.
-    fn vip<'a>(&self, addr: &'a str) -> Cow<'a, str> {
+    pub(crate) fn vip<'a>(&self, addr: &'a str) -> Cow<'a, str> {
         if self.vip_channel_enabled {
             vip_address(addr)
         } else {

@@ -1,11 +1,19 @@
 use rocketmq_protocol::header::{
     EndTransactionRequestHeader, RecallMessageRequestHeader, RecallMessageResponseHeader,
 };
-use rocketmq_protocol::{RemotingCommand, request_code};
+use rocketmq_protocol::{RemotingCommand, property, request_code};
 
 use super::{MQClientApi, expect_success, header_of};
 use crate::error::Result;
 use crate::sync::Deadline;
+
+/// What a broker answers when a message is to be taken back.
+#[derive(Debug)]
+pub(crate) struct RecallReply {
+    pub(crate) region_id: Option<String>,
+    /// The message's unique key.
+    pub(crate) outcome: Result<String>,
+}
 
 impl MQClientApi {
     /// Tells a broker what becomes of a half message, without an answer.
@@ -20,16 +28,22 @@ impl MQClientApi {
         self.remoting.invoke_oneway(addr, request)
     }
 
-    /// Takes a message back before its time, and tells its unique key.
+    /// Takes a message back before its time.
     pub(crate) fn recall_message(
         &self,
         addr: &str,
         header: &RecallMessageRequestHeader,
         deadline: Deadline,
-    ) -> Result<String> {
+    ) -> Result<RecallReply> {
         let request = RemotingCommand::request(request_code::RECALL_MESSAGE, header);
         let reply = self.remoting.invoke_sync(addr, request, deadline)?;
-        let reply = expect_success(addr, reply)?;
-        header_of::<RecallMessageResponseHeader>(addr, &reply).map(|header| header.msg_id)
+        let region_id = reply.ext_fields.get(property::MSG_REGION);
+        Ok(RecallReply {
+            region_id: region_id.map(str::to_owned),
+            outcome: expect_success(addr, reply).and_then(|reply| {
+                let header = header_of::<RecallMessageResponseHeader>(addr, &reply)?;
+                Ok(header.msg_id)
+            }),
+        })
     }
 }

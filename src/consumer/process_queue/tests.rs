@@ -313,3 +313,48 @@ fn a_dropped_queue_calls_the_listener_no_more() {
     assert_eq!(pq.consume_started([in_hands(0)]), Err(Dropped));
     assert!(!pq.consume_ended(), "there is nothing left to do");
 }
+
+#[test]
+fn administrators_are_told_what_is_in_work() {
+    let (pq, clock) = queue();
+    let mebibytes = 3 << 20;
+    pq.put_messages([message(7, mebibytes), message(9, 5)]).unwrap();
+    clock.advance(Duration::from_secs(10));
+    pq.pulled();
+    clock.advance(Duration::from_secs(60));
+    pq.consume_started([in_hands(7)]).unwrap();
+    let info = pq.info();
+    assert_eq!(info.cached_msg_count, 2);
+    assert_eq!(
+        (info.cached_msg_min_offset, info.cached_msg_max_offset),
+        (7, 9)
+    );
+    assert_eq!(info.cached_msg_size_in_mib, 3);
+    assert!(!info.dropped);
+    assert!(info.last_pull_timestamp > 0);
+    assert_eq!(info.last_consume_timestamp - info.last_pull_timestamp, 60_000);
+    pq.set_dropped();
+    assert!(pq.info().dropped);
+}
+
+/// A message that is tried again here, after its queue was given up, is the last one begun itself.
+#[test]
+fn the_last_message_begun_may_be_begun_again_after_the_queue_is_given_up() {
+    let (pq, _) = queue();
+    pq.put_messages([message(1, 1), message(2, 1)]).unwrap();
+    pq.consume_started([in_hands(1)]).unwrap();
+    pq.consume_ended();
+    assert!(pq.give_up());
+    assert_eq!(pq.consume_started([in_hands(1)]), Ok(()));
+    assert_eq!(pq.consume_started([in_hands(2)]), Err(Dropped));
+}
+
+#[test]
+fn a_call_is_work_until_its_commit_is_made() {
+    let (pq, _) = queue();
+    pq.put_messages([message(1, 1)]).unwrap();
+    pq.consume_started([in_hands(1)]).unwrap();
+    assert_eq!(pq.remove_messages([1]), Some(2));
+    assert!(!pq.give_up(), "its commit is still to come");
+    assert!(pq.consume_ended());
+}

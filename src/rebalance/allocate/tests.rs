@@ -243,3 +243,35 @@ fn an_unknown_room_is_an_error_that_names_the_culprit() {
         Err(AllocateError::MemberWithoutMachineRoom("-b".to_owned()))
     );
 }
+
+/// Members that use different strategies are told apart by these names, in Java's form.
+#[test]
+fn strategies_have_the_names_of_java() {
+    let nearby = AllocateMachineRoomNearby::new(AllocateMessageQueueAveragely, BeforeDash);
+    let named: [(&dyn AllocateMessageQueueStrategy, &str); 5] = [
+        (&AllocateMessageQueueAveragely, "AVG"),
+        (&AllocateMessageQueueAveragelyByCircle, "AVG_BY_CIRCLE"),
+        (&AllocateMessageQueueConsistentHash::default(), "CONSISTENT_HASH"),
+        (&AllocateMessageQueueByMachineRoom::new(["r1"]), "MACHINE_ROOM"),
+        (&nearby, "MACHINE_ROOM_NEARBY-AVG"),
+    ];
+    for (strategy, name) in named {
+        assert_eq!(strategy.name(), name);
+    }
+}
+
+#[test]
+fn an_error_says_what_is_missing() {
+    let queue = MessageQueue::new("t", "b", 3);
+    for (error, words) in [
+        (AllocateError::EmptyClientId, "client id is empty"),
+        (AllocateError::NoQueues, "no queues"),
+        (AllocateError::NoMembers, "no members"),
+        (AllocateError::QueueWithoutMachineRoom(queue), "queueId=3"),
+        (AllocateError::MemberWithoutMachineRoom("me".to_owned()), "member me"),
+        (AllocateError::Other("of the user".to_owned()), "of the user"),
+    ] {
+        let text = error.to_string();
+        assert!(text.contains(words), "{text}");
+    }
+}

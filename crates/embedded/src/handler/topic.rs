@@ -7,13 +7,14 @@ use rocketmq_protocol::{RemotingCommand, mix_all, response_code, validators};
 use super::{Answer, failure};
 use crate::answers::success;
 use crate::broker::Broker;
+use crate::node::TRACE_TOPIC;
 use crate::topic_config::{MULTI_TAG, TopicConfig, validate_topic};
 
 /// Topics that exist beside those that nobody may send to, and that nobody may create.
 const SYSTEM_TOPICS: [&str; 4] = [
     mix_all::AUTO_CREATE_TOPIC_KEY_TOPIC,
     "BenchmarkTest",
-    "RMQ_SYS_TRACE_TOPIC",
+    TRACE_TOPIC,
     "CHECKPOINT_TOPIC",
 ];
 const SYSTEM_TOPIC_PREFIX: &str = "rmq_sys_";
