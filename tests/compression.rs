@@ -20,7 +20,7 @@ use rocketmq_blocking::{
     DefaultMQPushConsumer, Error, MQClientManager, Message, RPCHook, RemotingCommand, request_code,
 };
 use rocketmq_protocol::sys_flag;
-use support::{Inbox, Target, quick, unique};
+use support::{GENEROUS, Inbox, Target, quick, unique};
 
 /// What requests carry, as they leave the client.
 #[derive(Debug, Default)]
@@ -57,6 +57,7 @@ fn producer(
     let builder = DefaultMQProducer::builder(unique("pg"))
         .client_manager(&MQClientManager::new())
         .namesrv_addr(target.namesrv())
+        .send_msg_timeout(GENEROUS)
         .rpc_hook(sent.clone());
     let producer = set(builder).build().unwrap();
     producer.start().unwrap();

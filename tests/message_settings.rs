@@ -17,7 +17,7 @@ use rocketmq_blocking::{
     ConsumeFromWhere, DefaultMQProducer, DefaultMQPushConsumer, MQClientManager, Message,
     SelectMessageQueueByHash, SendStatus,
 };
-use support::{Inbox, Target, quick, unique};
+use support::{GENEROUS, Inbox, Target, quick, unique};
 
 const TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -25,6 +25,7 @@ fn producer(target: &Target) -> DefaultMQProducer {
     let producer = DefaultMQProducer::builder(unique("pg"))
         .client_manager(&MQClientManager::new())
         .namesrv_addr(target.namesrv())
+        .send_msg_timeout(GENEROUS)
         .build()
         .unwrap();
     producer.start().unwrap();

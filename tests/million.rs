@@ -117,6 +117,8 @@ fn client() {
     let producer = DefaultMQProducer::builder("p")
         .client_manager(&MQClientManager::new())
         .namesrv_addr(namesrv)
+        .mq_client_api_timeout(PATIENT)
+        .connect_timeout(PATIENT)
         .send_msg_timeout(PATIENT)
         .auto_batch(next() == "Gathered")
         .enable_backpressure_for_async_mode(true)

@@ -16,7 +16,7 @@ use rocketmq_blocking::{
     DefaultMQProducer, Error, MQClientManager, Message, MessageQueue, SelectMessageQueueByHash,
 };
 use rocketmq_embedded::Cluster;
-use support::{keep_logs, logged, wait_until};
+use support::{GENEROUS, keep_logs, logged, wait_until};
 
 const ORDER_TOPIC_CONFIG: &str = "ORDER_TOPIC_CONFIG";
 
@@ -32,6 +32,7 @@ fn producer(cluster: &Cluster) -> DefaultMQProducer {
     let producer = DefaultMQProducer::builder("p")
         .client_manager(&MQClientManager::new())
         .namesrv_addr(&cluster.namesrv_addr())
+        .send_msg_timeout(GENEROUS)
         .poll_name_server_interval(Duration::from_millis(50))
         .build()
         .unwrap();

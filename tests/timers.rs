@@ -74,6 +74,7 @@ fn a_hundred_messages_come_in_the_order_of_their_seconds_and_none_early() {
     let producer = DefaultMQProducer::builder(unique("pg"))
         .client_manager(&MQClientManager::new())
         .namesrv_addr(target.namesrv())
+        .send_msg_timeout(GENEROUS)
         .build()
         .unwrap();
     producer.start().unwrap();

@@ -15,6 +15,7 @@ mod offsets;
 mod order_topic_conf;
 mod queue_map;
 mod route;
+mod send_result;
 
 pub use assignment::{
     MessageQueueAssignment, MessageRequestMode, MessageRequestModeSerializeWrapper,
@@ -51,6 +52,7 @@ pub use queue_map::QueueMap;
 pub use route::{
     BrokerData, MASTER_ID, Permission, QueueData, TopicQueueMappingInfo, TopicRouteData,
 };
+pub use send_result::SendResultText;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
