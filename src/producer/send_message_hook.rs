@@ -76,9 +76,9 @@ impl MessageType {
 /// *A synchronous or one-way send* calls it around each attempt, on the caller's thread. *An
 /// asynchronous one*, a request, and a batch that was
 /// [gathered](crate::DefaultMQProducerBuilder::auto_batch) call it once: before on the thread that
-/// makes the first attempt, after, with the outcome of all attempts, on the thread that then runs the
-/// callback. Nothing of the client is locked meanwhile. Before-calls hold the send up, and count for
-/// its time limit; if they use all of it the message is not sent.
+/// makes the first attempt, after, with the outcome of all attempts and before the callback, on a thread
+/// of the library's that may be held up. Nothing of the client is locked meanwhile. Before-calls hold the
+/// send up, and count for its time limit; if they use all of it the message is not sent.
 ///
 /// A panic is logged, and changes nothing else. A hook that keeps a handle of its own producer keeps it
 /// from ending when the other handles are dropped.

@@ -309,6 +309,28 @@ fn a_deleted_topic_takes_its_messages_and_offsets_with_it() {
 }
 
 #[test]
+fn there_is_a_topic_for_traces_if_that_is_wanted() {
+    for wanted in [true, false] {
+        let cluster = Cluster::builder()
+            .configure(|config| {
+                let value = wanted.to_string();
+                config.set_property("traceTopicEnable", &value).unwrap();
+                config.auto_create_topic = false;
+            })
+            .start()
+            .unwrap();
+        let mut client = RawClient::to_broker(&cluster, "broker-a");
+        let trace = Message::new("RMQ_SYS_TRACE_TOPIC", b"x".as_slice());
+        let answer = client.call(send_request(0, &trace));
+        assert_eq!(answer.code, if wanted { 0 } else { 17 });
+        let second = client.call(send_request(1, &trace));
+        assert_ne!(second.code, 0, "it has one queue");
+        assert_eq!(answer.ext_fields.get("TRACE_ON"), Some("true"));
+        assert_eq!(answer.ext_fields.get("MSG_REGION"), Some("DefaultRegion"));
+    }
+}
+
+#[test]
 fn settings_that_cannot_be_change_nothing() {
     let (cluster, _client) = cluster();
     let zero = cluster.configure(|config| {
