@@ -2,7 +2,9 @@
 
 use std::sync::mpsc;
 
-use rocketmq_blocking::{DefaultMQProducer, Message, SelectMessageQueueByHash, SendResult};
+use rocketmq_blocking::{
+    CompressionType, DefaultMQProducer, Message, SelectMessageQueueByHash, SendResult,
+};
 use serde_json::{Value, json};
 
 use crate::session::{Command, LIMIT, Outcome, now};
@@ -42,7 +44,18 @@ pub(crate) fn message(command: &Command, number: usize) -> Outcome<Message> {
 pub(crate) fn send(command: &Command) -> Outcome<()> {
     let words = &command.words;
     let kind = words.text("kind", "sync");
-    let producer = command.producer().auto_batch(kind == "auto").build()?;
+    let compress = match words.text("compress", "ZLIB") {
+        "LZ4" => CompressionType::Lz4,
+        "ZSTD" => CompressionType::Zstd,
+        "ZLIB" => CompressionType::Zlib,
+        other => return Err(format!("compress={other} is unknown").into()),
+    };
+    let producer = command
+        .producer()
+        .auto_batch(kind == "auto")
+        .compress_type(compress)
+        .compress_level(words.number("compress_level", 5)?)
+        .build()?;
     producer.start()?;
     let count = words.number("n", 10)?;
     let numbers: Vec<usize> = (0..count).collect();

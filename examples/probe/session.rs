@@ -29,6 +29,7 @@ pub(crate) type Outcome<T> = Result<T, Box<dyn Error>>;
 pub(crate) fn run(options: &Options) -> Outcome<()> {
     let mut running = Vec::new();
     let mut ends = HashMap::new();
+    say(&json!({ "ready": true }));
     for line in std::io::stdin().lock().lines() {
         let line = line?;
         let mut words = line.split_whitespace();

@@ -39,6 +39,7 @@ final class Session {
         Map<String, CountDownLatch> ends = new HashMap<>();
         List<Thread> running = new ArrayList<>();
         BufferedReader lines = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        Words.say(Words.object("ready", true));
         for (String line = lines.readLine(); line != null; line = lines.readLine()) {
             String[] words = line.split(" ");
             if (words[0].equals("stop")) {
