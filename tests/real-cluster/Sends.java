@@ -92,7 +92,6 @@ final class Sends {
                 default: throw new IllegalArgumentException("kind=" + kind);
             }
         }
-        producer.shutdown();
     }
 
     /** Sends so many side by side, and waits for all of them. */
@@ -140,7 +139,6 @@ final class Sends {
             byte[] reply = producer.request(message(command, i), Session.LIMIT).getBody();
             command.say("reply", i, "len", reply.length, "md5", Session.md5(reply));
         }
-        producer.shutdown();
     }
 
     private Sends() {
