@@ -150,8 +150,9 @@ pub(crate) fn sent(number: usize, began: u64, result: &SendResult) -> Value {
     })
 }
 
-/// Sends requests one after the other, and writes what came back.
-pub(crate) fn ask(command: &Command) -> Outcome<()> {
+/// Sends requests one after the other, writes what came back, and stays: a producer that ends may cost
+/// the others of its process a reply that is on its way.
+pub(crate) fn ask(command: &Command, ended: &mpsc::Receiver<()>) -> Outcome<()> {
     let producer = command.producer().build()?;
     producer.start()?;
     for number in 0..command.words.number("n", 10)? {
@@ -162,6 +163,9 @@ pub(crate) fn ask(command: &Command) -> Outcome<()> {
             "md5": format!("{:x}", md5::compute(reply.body())),
         }));
     }
+    command.say(json!({ "all_sent": true }));
+    // Nothing is sent: the channel ends.
+    let _ = ended.recv();
     producer.shutdown(LIMIT);
     Ok(())
 }

@@ -76,7 +76,7 @@ impl Command {
         match verb {
             "consume" => self.consume(ended),
             "send" => sends::send(self),
-            "ask" => sends::ask(self),
+            "ask" => sends::ask(self, ended),
             "transact" => transactions::transact(self, ended),
             "key" | "unique" | "id" => self.look_up(verb),
             "recall" => self.recall(),

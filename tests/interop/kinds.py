@@ -241,13 +241,14 @@ def request_reply(suite):
     asks = {(exchange, name): exchange.send(name, "ask", n=COUNT // ASKERS) for exchange in exchanges for name in names}
     expected = {key: message for name in names for key, message in contents(name, COUNT // ASKERS).items()}
     for (exchange, name), ask in asks.items():
-        replies = {event["reply"]: event["md5"] for event in ask.finish().of("reply")}
+        ask.wait_for(lambda: ask.of("all_sent"), "reply to each request")
+        replies = {event["reply"]: event["md5"] for event in ask.of("reply")}
         for number in range(COUNT // ASKERS):
             if replies.get(number) != hashlib.md5(b"re: " + body(f"{name}_{number}", SIZE)).hexdigest():
                 raise Failure(f"{exchange.name}: the reply to {name}_{number} is another one's")
     for exchange in exchanges:
         exchange.check(exchange.wait_for(expected), expected)
-    stop_all(exchange.consumer for exchange in exchanges)
+    stop_all([*asks.values(), *(exchange.consumer for exchange in exchanges)])
     return f"{COUNT} each way, {ASKERS} at a time"
 
 
