@@ -94,22 +94,25 @@ fn code(error: &Error) -> Option<i32> {
     }
 }
 
-/// On a real cluster too.
+/// On a real cluster too. A broker that a producer leaves forgets where replies to its whole client go,
+/// and the producers of a process share a client.
 #[test]
-fn a_question_is_answered_on_any_cluster() {
+fn a_question_is_answered_on_any_cluster_also_after_another_producer_has_ended() {
     let target = Target::start(1);
     let topic = unique("Questions");
     target.create_topic(&topic, 2);
-    let producer = |group: &str| {
+    let producer = |group: &str, manager: &MQClientManager| {
         let producer = DefaultMQProducer::builder(unique(group))
-            .client_manager(&MQClientManager::new())
+            .client_manager(manager)
             .namesrv_addr(target.namesrv())
             .build()
             .unwrap();
         producer.start().unwrap();
         producer
     };
-    let (requester, replier) = (producer("requester"), producer("replier"));
+    let manager = MQClientManager::new();
+    let (requester, ends) = (producer("requester", &manager), producer("ends", &manager));
+    let replier = producer("replier", &MQClientManager::new());
     let (sender, sent) = mpsc::channel();
     let answer = move |messages: &[MessageExt], _: &mut ConsumeConcurrentlyContext| {
         for message in messages {
@@ -128,10 +131,15 @@ fn a_question_is_answered_on_any_cluster() {
     consumer.start().unwrap();
     for body in [&b"short"[..], &[b'x'; 10_000]] {
         let question = Message::new(topic.as_str(), body.to_vec());
-        let reply = requester.request(&question, GENEROUS).unwrap();
-        assert_eq!(&reply.body()[..], body);
-        sent.recv_timeout(GENEROUS).unwrap().unwrap();
+        for producer in [&requester, &ends] {
+            let reply = producer.request(&question, GENEROUS).unwrap();
+            assert_eq!(&reply.body()[..], body);
+            sent.recv_timeout(GENEROUS).unwrap().unwrap();
+        }
     }
+    ends.shutdown(TIMEOUT);
+    let question = Message::new(topic.as_str(), b"still?".as_slice());
+    requester.request(&question, GENEROUS).unwrap();
     consumer.shutdown(TIMEOUT);
 }
 
@@ -142,16 +150,18 @@ fn a_question_goes_to_the_queue_that_is_named_or_chosen() {
     let target = Target::start(1);
     let topic = unique("Questions");
     target.create_topic(&topic, QUEUES as u16);
-    let producer = |group: &str| {
+    let producer = |group: &str, manager: &MQClientManager| {
         let producer = DefaultMQProducer::builder(unique(group))
-            .client_manager(&MQClientManager::new())
+            .client_manager(manager)
             .namesrv_addr(target.namesrv())
             .build()
             .unwrap();
         producer.start().unwrap();
         producer
     };
-    let (requester, replier) = (producer("requester"), producer("replier"));
+    let manager = MQClientManager::new();
+    let (requester, ends) = (producer("requester", &manager), producer("ends", &manager));
+    let replier = producer("replier", &MQClientManager::new());
     let answer = move |messages: &[MessageExt], _: &mut ConsumeConcurrentlyContext| {
         for message in messages {
             let reply = create_reply_message(message, message.queue_id().to_string()).unwrap();
@@ -250,28 +260,6 @@ fn a_question_gets_its_own_answer() {
         );
         sent.recv_timeout(GENEROUS).unwrap().unwrap();
     }
-}
-
-/// A broker that a producer leaves forgets where replies to its whole client go, and the producers of
-/// a process share a client.
-#[test]
-fn replies_come_after_another_producer_of_the_process_has_ended() {
-    let world = World::start();
-    let (_consumer, _sent) = world.replier(1);
-    let manager = MQClientManager::new();
-    let [stays, ends] = ["stays", "ends"].map(|group| {
-        let producer = DefaultMQProducer::builder(group)
-            .client_manager(&manager)
-            .namesrv_addr(&world.cluster.namesrv_addr())
-            .build()
-            .unwrap();
-        producer.start().unwrap();
-        producer
-    });
-    let question = Message::new(TOPIC, b"?".as_slice());
-    ends.request(&question, GENEROUS).unwrap();
-    ends.shutdown(TIMEOUT);
-    stays.request(&question, GENEROUS).unwrap();
 }
 
 /// apache/rocketmq#1727, #10613 (PR#10614), #9319: the callback came too early with nothing, or

@@ -2,7 +2,9 @@
 
 use std::sync::mpsc;
 
-use rocketmq_blocking::{DefaultMQProducer, Message, SelectMessageQueueByHash, SendResult};
+use rocketmq_blocking::{
+    CompressionType, DefaultMQProducer, Message, SelectMessageQueueByHash, SendResult,
+};
 use serde_json::{Value, json};
 
 use crate::session::{Command, LIMIT, Outcome, now};
@@ -42,7 +44,18 @@ pub(crate) fn message(command: &Command, number: usize) -> Outcome<Message> {
 pub(crate) fn send(command: &Command) -> Outcome<()> {
     let words = &command.words;
     let kind = words.text("kind", "sync");
-    let producer = command.producer().auto_batch(kind == "auto").build()?;
+    let compress = match words.text("compress", "ZLIB") {
+        "LZ4" => CompressionType::Lz4,
+        "ZSTD" => CompressionType::Zstd,
+        "ZLIB" => CompressionType::Zlib,
+        other => return Err(format!("compress={other} is unknown").into()),
+    };
+    let producer = command
+        .producer()
+        .auto_batch(kind == "auto")
+        .compress_type(compress)
+        .compress_level(words.number("compress_level", 5)?)
+        .build()?;
     producer.start()?;
     let count = words.number("n", 10)?;
     let numbers: Vec<usize> = (0..count).collect();
@@ -137,8 +150,9 @@ pub(crate) fn sent(number: usize, began: u64, result: &SendResult) -> Value {
     })
 }
 
-/// Sends requests one after the other, and writes what came back.
-pub(crate) fn ask(command: &Command) -> Outcome<()> {
+/// Sends requests one after the other, writes what came back, and stays: a producer that ends may cost
+/// the others of its process a reply that is on its way.
+pub(crate) fn ask(command: &Command, ended: &mpsc::Receiver<()>) -> Outcome<()> {
     let producer = command.producer().build()?;
     producer.start()?;
     for number in 0..command.words.number("n", 10)? {
@@ -149,6 +163,9 @@ pub(crate) fn ask(command: &Command) -> Outcome<()> {
             "md5": format!("{:x}", md5::compute(reply.body())),
         }));
     }
+    command.say(json!({ "all_sent": true }));
+    // Nothing is sent: the channel ends.
+    let _ = ended.recv();
     producer.shutdown(LIMIT);
     Ok(())
 }

@@ -29,6 +29,7 @@ pub(crate) type Outcome<T> = Result<T, Box<dyn Error>>;
 pub(crate) fn run(options: &Options) -> Outcome<()> {
     let mut running = Vec::new();
     let mut ends = HashMap::new();
+    say(&json!({ "ready": true }));
     for line in std::io::stdin().lock().lines() {
         let line = line?;
         let mut words = line.split_whitespace();
@@ -75,7 +76,7 @@ impl Command {
         match verb {
             "consume" => self.consume(ended),
             "send" => sends::send(self),
-            "ask" => sends::ask(self),
+            "ask" => sends::ask(self, ended),
             "transact" => transactions::transact(self, ended),
             "key" | "unique" | "id" => self.look_up(verb),
             "recall" => self.recall(),

@@ -44,10 +44,12 @@ class Suite:
         return [self.probe, *words]
 
     def sessions(self):
-        """A session of each client; one that has ended is followed by another one."""
+        """A session of each client; one that has ended, as after a failure, is followed by another one."""
         for language in ("rust", "java"):
             if language not in self.running_sessions or self.running_sessions[language].process.poll() is not None:
                 self.running_sessions[language] = Session(self, language)
+        for session in self.running_sessions.values():
+            session.wait_for(lambda: session.of("ready"), SETTLE_SECONDS, "ready line")
         return self.running_sessions
 
     def end_sessions(self):
@@ -367,7 +369,7 @@ def main():
         if timed(f"{options.target} starts", suite.target.start, outcomes):
             for name in options.only:
                 timed(name, lambda: SCENARIOS[name](suite), outcomes)
-            if suite.running_sessions:
+            if any(probe.lasting for probe in Probe.running):
                 timed("sessions end", suite.end_sessions, outcomes)
     finally:
         Probe.end_all()

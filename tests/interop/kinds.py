@@ -9,6 +9,9 @@ from targets import Failure
 
 COUNT, FEW, SIZE, ASKERS = 1000, 3, 100, 4
 KINDS = ("sync", "async", "oneway", "queue", "selector", "batch", "auto")
+# Java's names, and the bits 8 to 10 of a message's system flag.
+COMPRESSIONS = {"LZ4": 1, "ZSTD": 2, "ZLIB": 3}
+COMPRESS_OVER = 4096
 DIRECTIONS = (("rust", "java"), ("java", "rust"))
 
 
@@ -123,14 +126,14 @@ def java_queue(order):
 def delays(suite):
     """Levels and times of their own: none is early. One of two is taken back, by the other client."""
     waits = {"level": {"level": 1}, "in_seconds": {"delay_sec": 2}, "in_millis": {"delay_ms": 2500}, "at": {"after_ms": 2500}}
-    least = {"level": 1000, "in_seconds": 2000, "in_millis": 2500, "at": 2500, "recall": 5000}
+    least = {"level": 1000, "in_seconds": 2000, "in_millis": 2500, "at": 2500, "recall": 6000}
     # One queue, so that what follows a message that was taken back shows that it does not come.
     exchanges = [Exchange(suite, "delays", *direction, queues=(1,)) for direction in DIRECTIONS]
     sends, recalls = {}, []
     for exchange in exchanges:
         for name, options in waits.items():
             sends[exchange, name] = exchange.send(name, n=FEW, **options)
-        sends[exchange, "recall"] = exchange.send("recall", n=2, delay_sec=5)
+        sends[exchange, "recall"] = exchange.send("recall", n=2, delay_sec=6)
     for exchange in exchanges:
         first = sends[exchange, "recall"].finish().of("sent")[0]
         recalls.append((first, exchange.receiver.do("recall", topic=exchange.topic, handle=first["handle"], group=suite.name("p_recall"))))
@@ -155,6 +158,33 @@ def delays(suite):
         exchange.check(exchange.consumer.of("got"), expected)
     stop_all(exchange.consumer for exchange in exchanges)
     return f"{len(expected)} messages each way, the latest {latest} ms after its time; 1 of 2 taken back by the other client"
+
+
+def compression(suite):
+    """Bodies from the threshold on are compressed, by each kind, and what is shorter is not."""
+    exchanges, sends = [Exchange(suite, "compressed", *direction) for direction in DIRECTIONS], []
+    for exchange in exchanges:
+        for kind in COMPRESSIONS:
+            sends.append(exchange.send(f"{kind}_over", kind="async", compress=kind, size=COMPRESS_OVER, n=COUNT))
+            sends.append(exchange.send(f"{kind}_under", compress=kind, size=COMPRESS_OVER - 1, n=FEW))
+    expected, stored = {}, Counter()
+    for kind in COMPRESSIONS:
+        expected |= contents(f"{kind}_over", COUNT, COMPRESS_OVER) | contents(f"{kind}_under", FEW, COMPRESS_OVER - 1)
+    for exchange in exchanges:
+        got = exchange.wait_for(expected)
+        exchange.check(got, expected)
+        for event in got:
+            kind, over, _ = event["key"].split("_")
+            # Both clients take the bit that says "compressed" out and leave those that say how.
+            if event["sysFlag"] != (COMPRESSIONS[kind] << 8 if over == "over" else 0):
+                raise Failure(f"{exchange.name}: {event['key']} has the system flag {event['sysFlag']:#x}")
+            if (event["stored"] < event["len"]) != (over == "over"):
+                raise Failure(f"{exchange.name}: {event['key']} of {event['len']} bytes takes {event['stored']}")
+            stored[kind] = max(stored[kind], event["stored"] if over == "over" else 0)
+    for send in sends:
+        send.finish()
+    stop_all(exchange.consumer for exchange in exchanges)
+    return f"{COUNT} of each kind each way, {COMPRESS_OVER} bytes stored in at most {dict(stored)}"
 
 
 def transactions(suite):
@@ -211,13 +241,14 @@ def request_reply(suite):
     asks = {(exchange, name): exchange.send(name, "ask", n=COUNT // ASKERS) for exchange in exchanges for name in names}
     expected = {key: message for name in names for key, message in contents(name, COUNT // ASKERS).items()}
     for (exchange, name), ask in asks.items():
-        replies = {event["reply"]: event["md5"] for event in ask.finish().of("reply")}
+        ask.wait_for(lambda: ask.of("all_sent"), "reply to each request")
+        replies = {event["reply"]: event["md5"] for event in ask.of("reply")}
         for number in range(COUNT // ASKERS):
             if replies.get(number) != hashlib.md5(b"re: " + body(f"{name}_{number}", SIZE)).hexdigest():
                 raise Failure(f"{exchange.name}: the reply to {name}_{number} is another one's")
     for exchange in exchanges:
         exchange.check(exchange.wait_for(expected), expected)
-    stop_all(exchange.consumer for exchange in exchanges)
+    stop_all([*asks.values(), *(exchange.consumer for exchange in exchanges)])
     return f"{COUNT} each way, {ASKERS} at a time"
 
 
@@ -268,4 +299,4 @@ def look_ups(suite):
 
 
 SCENARIOS = {action.__name__: action for action in
-             (send_kinds, delays, transactions, request_reply, retries_and_namespaces, look_ups)}
+             (send_kinds, delays, compression, transactions, request_reply, retries_and_namespaces, look_ups)}

@@ -92,7 +92,6 @@ final class Sends {
                 default: throw new IllegalArgumentException("kind=" + kind);
             }
         }
-        producer.shutdown();
     }
 
     /** Sends so many side by side, and waits for all of them. */
@@ -132,7 +131,7 @@ final class Sends {
         return pairs;
     }
 
-    /** Sends requests one after the other, and writes what came back. */
+    /** Sends requests one after the other, writes what came back, and stays. */
     static void ask(Session.Command command) throws Exception {
         DefaultMQProducer producer = command.set(new DefaultMQProducer(command.group()));
         producer.start();
@@ -140,7 +139,8 @@ final class Sends {
             byte[] reply = producer.request(message(command, i), Session.LIMIT).getBody();
             command.say("reply", i, "len", reply.length, "md5", Session.md5(reply));
         }
-        producer.shutdown();
+        command.say("all_sent", true);
+        command.end.await();
     }
 
     private Sends() {

@@ -39,6 +39,7 @@ final class Session {
         Map<String, CountDownLatch> ends = new HashMap<>();
         List<Thread> running = new ArrayList<>();
         BufferedReader lines = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        Words.say(Words.object("ready", true));
         for (String line = lines.readLine(); line != null; line = lines.readLine()) {
             String[] words = line.split(" ");
             if (words[0].equals("stop")) {
@@ -63,6 +64,8 @@ final class Session {
         final CountDownLatch end = new CountDownLatch(1);
         private final String number;
         private final String namesrv;
+        /** Shut down after the last line: each takes up to 3 s, as long as its event thread waits. */
+        private final List<Runnable> shutdowns = new ArrayList<>();
 
         Command(String number, String namesrv, Words words) {
             this.number = number;
@@ -85,6 +88,7 @@ final class Session {
             } catch (Throwable cause) {
                 say("error", cause.toString());
             }
+            shutdowns.forEach(Runnable::run);
         }
 
         void say(Object... pairs) {
@@ -113,6 +117,9 @@ final class Session {
             }
             if (client instanceof DefaultMQProducer) {
                 ((DefaultMQProducer) client).setSendMsgTimeout(LIMIT);
+                shutdowns.add(((DefaultMQProducer) client)::shutdown);
+            } else {
+                shutdowns.add(((DefaultMQPushConsumer) client)::shutdown);
             }
             return client;
         }
@@ -139,10 +146,6 @@ final class Session {
                 take(messages.get(0), context, failed, got, replier));
             consumer.start();
             end.await();
-            consumer.shutdown();
-            if (replier != null) {
-                replier.shutdown();
-            }
         }
 
         private ConsumeConcurrentlyStatus take(MessageExt message, ConsumeConcurrentlyContext context, Set<String> failed,
@@ -189,13 +192,11 @@ final class Session {
             for (MessageExt message : found) {
                 sayDescribed(message, "found", by);
             }
-            producer.shutdown();
         }
 
         private void recall() throws Exception {
             DefaultMQProducer producer = startedProducer();
             say("recalled", producer.recallMessage(topic(), words.text("handle", "")));
-            producer.shutdown();
         }
 
         private void sayDescribed(MessageExt message, Object... more) {

@@ -61,6 +61,5 @@ final class Transactions implements TransactionListener {
         }
         command.say("all_sent", true);
         command.end.await();
-        producer.shutdown();
     }
 }
