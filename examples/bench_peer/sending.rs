@@ -120,8 +120,9 @@ fn nanos_since(begun: Instant) -> u64 {
     u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// So many messages may be under way; who sends waits for room.
+/// So many messages may be under way; who finds none free waits until half of them are.
 struct Window {
+    all: usize,
     free: Mutex<usize>,
     changed: Condvar,
 }
@@ -131,24 +132,31 @@ impl Window {
         self.free.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until so many are free and takes one.
     fn take(&self) {
         let mut free = self.locked();
-        while *free == 0 {
-            free = self
-                .changed
-                .wait(free)
-                .unwrap_or_else(PoisonError::into_inner);
+        if *free == 0 {
+            while *free < self.all / 2 {
+                free = self
+                    .changed
+                    .wait(free)
+                    .unwrap_or_else(PoisonError::into_inner);
+            }
         }
         *free -= 1;
     }
 
     fn give_back(&self) {
-        *self.locked() += 1;
-        self.changed.notify_one();
+        let mut free = self.locked();
+        *free += 1;
+        let wakes = *free == self.all / 2 || *free == self.all;
+        drop(free);
+        if wakes {
+            self.changed.notify_one();
+        }
     }
 
-    fn wait_for_all(&self, all: usize, limit: Duration) -> bool {
+    fn wait_for_all(&self, limit: Duration) -> bool {
+        let all = self.all;
         let waited = self
             .changed
             .wait_timeout_while(self.locked(), limit, |free| *free < all);
@@ -171,6 +179,7 @@ pub(crate) fn asynchronous(options: &Options) -> Result<(), Failure> {
     let nanos: Arc<Vec<AtomicU64>> = Arc::new((0..n).map(|_| AtomicU64::new(0)).collect());
     let errors = Arc::new(AtomicUsize::new(0));
     let window = Arc::new(Window {
+        all,
         free: Mutex::new(all),
         changed: Condvar::new(),
     });
@@ -198,7 +207,7 @@ pub(crate) fn asynchronous(options: &Options) -> Result<(), Failure> {
             window.give_back();
         }
     }
-    let drained = window.wait_for_all(all, Duration::from_secs(30));
+    let drained = window.wait_for_all(Duration::from_secs(30));
     let (wall, cpu) = (watch.wall_s(), watch.cpu_s());
     let times: Vec<u64> = nanos
         .iter()

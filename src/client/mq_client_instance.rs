@@ -21,7 +21,7 @@ use crate::remoting::{
     ChannelEventListener, EventLoop, MioRemotingClient, RequestProcessor, TopAddressing,
 };
 use crate::service::{
-    JoinOutcome, ScheduledService, ServiceHandle, ServiceState, ServiceThread, ThreadPool,
+    JoinOutcome, ScheduledService, ServiceHandle, ServiceState, ServiceThread, Task, ThreadPool,
 };
 use crate::sync::{Arc, Deadline, Mutex, Weak, add, now};
 
@@ -192,6 +192,13 @@ impl MQClientInstance {
     /// What waits for replies to request messages.
     pub(crate) fn request_futures(&self) -> &Arc<RequestFutureHolder> {
         &self.request_futures
+    }
+
+    /// Runs a callback on the threads for callbacks; here if they have ended.
+    pub(crate) fn execute_callback(&self, task: Task) {
+        if let Err(rejected) = self.executor.execute(task) {
+            (rejected.task)();
+        }
     }
 
     pub(crate) fn timer(&self) -> &Arc<ScheduledService> {

@@ -133,9 +133,8 @@ impl End {
             (RunOn::Finder, Some(_)) => &self.producer.async_sender_executor,
             (RunOn::Finder, None) => return drop(due),
         };
-        // A pool that has ended leaves it to this thread, which is one of the instance's callbacks.
         if let Err(rejected) = executor.execute(move || drop(due)) {
-            drop(rejected);
+            self.producer.run_after_end(rejected.task);
         }
     }
 }

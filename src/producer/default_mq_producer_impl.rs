@@ -24,7 +24,7 @@ use crate::client::{
 use crate::client_config::{ClientConfig, Namespace};
 use crate::error::{Error, Result, client_error_code};
 use crate::latency::{FaultDetector, LatencyConfig, MQFaultStrategy, Resolver, ServiceDetector};
-use crate::service::{JoinOutcome, ServiceHandle, ServiceState, SnapshotTable, ThreadPool};
+use crate::service::{JoinOutcome, ServiceHandle, ServiceState, SnapshotTable, Task, ThreadPool};
 use crate::sync::{Arc, Deadline, Mutex, OnceCell, Weak, channel, thread};
 use crate::trace::{AsyncTraceDispatcher, TraceConfig};
 
@@ -155,6 +155,15 @@ impl DefaultMQProducerImpl {
     /// How many traces were thrown away.
     pub(super) fn trace_discard_count(&self) -> u64 {
         self.trace.as_ref().map_or(0, |trace| trace.discard_count())
+    }
+
+    /// Runs what the producer's own pools do not take any more: this may be the event loop, and users'
+    /// callbacks may block.
+    pub(super) fn run_after_end(&self, task: Task) {
+        match self.running_or_ending_instance("ending a send of") {
+            Ok(instance) => instance.execute_callback(task),
+            Err(_) => task(),
+        }
     }
 
     pub(super) fn instance(&self) -> Result<Arc<MQClientInstance>> {

@@ -20,7 +20,7 @@ use super::socks5::{Socks5Handshake, Target};
 use crate::client_config::{SocksProxy, split_address};
 use crate::error::{Error, Result};
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use crate::sync::{Arc, Deadline, Mutex, OnceCell, now};
+use crate::sync::{Arc, Deadline, Mutex, MutexGuard, OnceCell, now};
 
 mod reading;
 
@@ -30,6 +30,13 @@ pub(super) use reading::{ReadProgress, is_reading};
 /// Bytes that may wait for a peer that does not read. More are refused with
 /// [`Error::RemotingTooMuchRequest`].
 const MAX_QUEUED_BYTES: usize = 64 * 1024 * 1024;
+/// With so many calls under way that nobody waits for, the frame of a further one may wait for others
+/// to be written with it.
+const CORK_FROM_CALLBACKS: usize = 16;
+/// So many gathered bytes are written at once.
+const CORKED_BYTES: usize = 64 * 1024;
+/// A buffer that has grown larger is given back when it is empty.
+const KEPT_BUFFER: usize = 256 * 1024;
 /// The longest piece of a SOCKS5 proxy's answer: a name and a port.
 const MAX_SOCKS_INPUT: usize = 255 + 2;
 
@@ -67,9 +74,11 @@ struct Outbound {
     opened_at: Option<Instant>,
     /// Frames that wait for the connect, with their opaques; empty once the phase is `Open`.
     unsent: Vec<(i32, BytesMut)>,
-    /// Bytes that wait for the peer to read, empty before the phase is `Open`. While this is not
-    /// empty, a write would block and the event loop is told when it no longer does, whoever reads.
+    /// Bytes that are to be written, empty before the phase is `Open`. While this is not empty and not
+    /// `corked`, a write would block and the event loop is told when it no longer does, whoever reads.
     queued: BytesMut,
+    /// What is queued waits for more to come with it; a timer of the event loop is set to write it.
+    corked: bool,
 }
 
 /// One way to the server.
@@ -114,6 +123,7 @@ impl Connection {
                 opened_at: None,
                 unsent: Vec::new(),
                 queued: BytesMut::new(),
+                corked: false,
             }),
             socket: OnceCell::new(),
             role: ReaderRole::of_event_loop(),
@@ -279,10 +289,23 @@ impl Connection {
 
     /// Writes a frame, or keeps it until the connect is done or the peer reads on. Never blocks.
     pub(super) fn submit(self: &Arc<Self>, opaque: i32, frame: BytesMut) -> Result<()> {
+        self.submit_or_cork(opaque, frame, false)
+    }
+
+    /// [`submit`](Self::submit) for a call that nobody waits for: with many of them under way it is
+    /// written together with those that follow, as soon as the event loop has time.
+    pub(super) fn submit_later(self: &Arc<Self>, opaque: i32, frame: BytesMut) -> Result<()> {
+        let corks = self.responses.callbacks() >= CORK_FROM_CALLBACKS;
+        self.submit_or_cork(opaque, frame, corks)
+    }
+
+    fn submit_or_cork(self: &Arc<Self>, opaque: i32, frame: BytesMut, corks: bool) -> Result<()> {
         let mut outbound = self.outbound.lock();
         let stream = match &outbound.phase {
             Phase::Closed(error) => return Err(error.clone()),
-            Phase::Open(stream) if outbound.queued.is_empty() => Some(Arc::clone(stream)),
+            Phase::Open(stream) if outbound.queued.is_empty() || outbound.corked => {
+                Some(Arc::clone(stream))
+            }
             _ => None,
         };
         let Some(stream) = stream else {
@@ -296,12 +319,26 @@ impl Connection {
                 });
             }
             if let Phase::Open(_) = outbound.phase {
-                outbound.queued.unsplit(frame);
+                outbound.queued.extend_from_slice(&frame);
             } else {
                 outbound.unsent.push((opaque, frame));
             }
             return Ok(());
         };
+        if outbound.corked || corks {
+            outbound.queued.extend_from_slice(&frame);
+            if corks && outbound.queued.len() < CORKED_BYTES {
+                let is_first = !std::mem::replace(&mut outbound.corked, true);
+                drop(outbound);
+                if is_first {
+                    self.event_loop
+                        .add_timer((now(), self.token, Timer::Uncork));
+                }
+                return Ok(());
+            }
+            let written = self.write_queued(&mut outbound, &stream);
+            return self.ended_if_broken(outbound, written);
+        }
         self.note_activity();
         let written = write_until_blocked(&stream, &frame).and_then(|written| {
             let rest = frame.get(written..).unwrap_or_default();
@@ -311,6 +348,53 @@ impl Connection {
             }
             Ok(())
         });
+        self.ended_if_broken(outbound, written)
+    }
+
+    /// Writes what was gathered, if nobody has done so meanwhile.
+    fn uncork(self: &Arc<Self>) {
+        let mut outbound = self.outbound.lock();
+        let Phase::Open(stream) = &outbound.phase else {
+            return;
+        };
+        let stream = Arc::clone(stream);
+        if outbound.corked {
+            let written = self.write_queued(&mut outbound, &stream);
+            // The end of the connection tells those who wait.
+            let _ = self.ended_if_broken(outbound, written);
+        }
+    }
+
+    /// Writes what is queued as far as the socket takes it, and has the event loop told of the rest.
+    fn write_queued(
+        self: &Arc<Self>,
+        outbound: &mut Outbound,
+        stream: &TcpStream,
+    ) -> io::Result<()> {
+        self.note_activity();
+        let was_blocked = !outbound.corked && !outbound.queued.is_empty();
+        outbound.corked = false;
+        let written = write_until_blocked(stream, &outbound.queued)?;
+        let is_blocked = written < outbound.queued.len();
+        if is_blocked {
+            outbound.queued.advance(written);
+        } else if outbound.queued.capacity() > KEPT_BUFFER {
+            outbound.queued = BytesMut::new();
+        } else {
+            outbound.queued.clear();
+        }
+        if is_blocked != was_blocked {
+            self.role.watch_output(is_blocked, self)?;
+        }
+        Ok(())
+    }
+
+    /// Ends the connection after a write that failed.
+    fn ended_if_broken(
+        self: &Arc<Self>,
+        outbound: MutexGuard<'_, Outbound>,
+        written: io::Result<()>,
+    ) -> Result<()> {
         written.map_err(|error| {
             drop(outbound);
             let error = self.broken(&error);
@@ -376,21 +460,14 @@ impl Connection {
         if opened {
             let _ = self.socket.set(Arc::clone(&stream));
         }
-        let written = write_until_blocked(&stream, &outbound.queued).and_then(|written| {
-            outbound.queued.advance(written);
-            if outbound.queued.is_empty() {
-                outbound.queued = BytesMut::new();
-                self.role.watch_output(false, self)?;
-            }
-            Ok(())
-        });
-        drop(outbound);
-        if let Err(error) = written {
-            let error = self.broken(&error);
-            self.close(&error);
+        // Told of output from the start of the connect on, whether anything waits or not.
+        let written = match outbound.queued.is_empty() {
+            true => self.role.watch_output(false, self),
+            false => self.write_queued(&mut outbound, &stream),
+        };
+        if self.ended_if_broken(outbound, written).is_err() {
             return;
         }
-        self.note_activity();
         if opened {
             self.role.end_turn(self);
             self.watch_idle(self.config.channel_max_idle_time);
@@ -447,6 +524,7 @@ impl Connection {
                 ));
             }
             Timer::Idle => self.close_if_idle(),
+            Timer::Uncork => self.uncork(),
             Timer::PutBack => self.role.put_back(self),
             Timer::Call(opaque) => {
                 if let Some(waiter) = self.responses.take(opaque) {

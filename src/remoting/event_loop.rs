@@ -56,6 +56,8 @@ pub(super) enum Timer {
     Call(i32),
     /// Looking whether callers have ceased to read a socket.
     PutBack,
+    /// Frames that were gathered.
+    Uncork,
 }
 
 pub(super) type TimerKey = (Instant, Token, Timer);

@@ -141,15 +141,9 @@ impl MioRemotingClient {
         callback: impl FnOnce(Result<RemotingCommand>) + Send + 'static,
     ) {
         let executor = Arc::clone(&self.inner.executor);
-        let Some(permit) = self.inner.async_permits.try_acquire() else {
-            return hand_over(&executor, callback, Err(too_much("asynchronous", addr)));
-        };
-        let started = now();
         let inner = Arc::clone(&self.inner);
         let to = addr.to_owned();
         let finish = move |request: RemotingCommand, outcome: Result<RemotingCommand>| {
-            drop(permit);
-            let outcome = outcome.map_err(|error| with_waited(error, started));
             let shown = move |outcome: Result<RemotingCommand>| {
                 if let Ok(reply) = &outcome {
                     inner.show(&to, &request, reply);
@@ -157,6 +151,40 @@ impl MioRemotingClient {
                 callback(outcome);
             };
             hand_over(&executor, shown, outcome);
+        };
+        self.invoke_with_permit(addr, request, deadline, Box::new(finish));
+    }
+
+    /// [`invoke_async`](Self::invoke_async) with a `completion` that neither blocks nor runs code of the
+    /// user: it runs on the thread that finds the outcome, the event loop's or that of another caller.
+    pub(crate) fn invoke_async_in_place(
+        &self,
+        addr: &str,
+        request: RemotingCommand,
+        deadline: Deadline,
+        completion: impl FnOnce(Result<RemotingCommand>) + Send + 'static,
+    ) {
+        let finish = self.in_place(addr, completion);
+        self.invoke_with_permit(addr, request, deadline, finish);
+    }
+
+    fn invoke_with_permit(
+        &self,
+        addr: &str,
+        request: RemotingCommand,
+        deadline: Deadline,
+        finish: Finish,
+    ) {
+        let Some(permit) = self.inner.async_permits.try_acquire() else {
+            return finish(request, Err(too_much("asynchronous", addr)));
+        };
+        let started = now();
+        let finish = move |request: RemotingCommand, outcome: Result<RemotingCommand>| {
+            drop(permit);
+            finish(
+                request,
+                outcome.map_err(|error| with_waited(error, started)),
+            );
         };
         let call = AsyncCall {
             request,
@@ -166,6 +194,25 @@ impl MioRemotingClient {
             finish: Box::new(finish),
         };
         self.inner.submit_async(addr, call);
+    }
+
+    /// Ends a call on the thread that finds its outcome, or where hooks may run.
+    fn in_place(
+        &self,
+        addr: &str,
+        completion: impl FnOnce(Result<RemotingCommand>) + Send + 'static,
+    ) -> Finish {
+        let inner = Arc::clone(&self.inner);
+        let to = addr.to_owned();
+        Box::new(move |request, outcome| {
+            let shower = Arc::clone(&inner);
+            inner.where_hooks_may_run(move || {
+                if let Ok(reply) = &outcome {
+                    shower.show(&to, &request, reply);
+                }
+                completion(outcome);
+            });
+        })
     }
 
     /// Sends a request and runs `completion` with the outcome, exactly once, on the thread that
@@ -179,23 +226,12 @@ impl MioRemotingClient {
         deadline: Deadline,
         completion: impl FnOnce(Result<RemotingCommand>) + Send + 'static,
     ) {
-        let inner = Arc::clone(&self.inner);
-        let to = addr.to_owned();
-        let finish = move |request: RemotingCommand, outcome: Result<RemotingCommand>| {
-            let shower = Arc::clone(&inner);
-            inner.where_hooks_may_run(move || {
-                if let Ok(reply) = &outcome {
-                    shower.show(&to, &request, reply);
-                }
-                completion(outcome);
-            });
-        };
         let call = AsyncCall {
             request,
             deadline,
             go_away: GoAway::Reconnect,
             on_silence: OnSilence::Close,
-            finish: Box::new(finish),
+            finish: self.in_place(addr, completion),
         };
         let inner = Arc::clone(&self.inner);
         let to = addr.to_owned();
@@ -509,7 +545,7 @@ impl Inner {
             outcome => (call.finish)(call.request, outcome),
         };
         connection.add_callback(opaque, deadline, Box::new(completion));
-        if let Err(error) = connection.submit(opaque, frame) {
+        if let Err(error) = connection.submit_later(opaque, frame) {
             if let Some(waiter) = connection.responses().take(opaque) {
                 waiter.complete(Err(error));
             }

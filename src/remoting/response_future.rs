@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::hash::{BuildHasherDefault, Hasher};
 
 use crate::error::Result;
 use crate::sync::{Arc, Condvar, Deadline, Mutex};
@@ -150,8 +151,33 @@ pub(crate) struct ResponseTable<T> {
     pending: Mutex<Pending<T>>,
 }
 
+/// Opaques are numbers of our own, one after the other: nobody can choose them so that they collide.
+#[derive(Default)]
+struct OpaqueHasher(u64);
+
+impl Hasher for OpaqueHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(self.0 ^ u64::from(*byte));
+        }
+    }
+
+    fn write_i32(&mut self, opaque: i32) {
+        self.write_u64(opaque as u32 as u64);
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        // Spreads over the upper bits, which tables use too (the golden ratio's).
+        self.0 = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    }
+}
+
 struct Pending<T> {
-    waiters: HashMap<i32, Waiter<T>>,
+    waiters: HashMap<i32, Waiter<T>, BuildHasherDefault<OpaqueHasher>>,
     /// How many of the waiters are callbacks.
     callbacks: usize,
 }
@@ -160,7 +186,7 @@ impl<T> ResponseTable<T> {
     pub(crate) fn new() -> Self {
         Self {
             pending: Mutex::new(Pending {
-                waiters: HashMap::new(),
+                waiters: HashMap::default(),
                 callbacks: 0,
             }),
         }
@@ -192,9 +218,14 @@ impl<T> ResponseTable<T> {
         self.pending.lock().waiters.len()
     }
 
-    /// Whether there is a call for whose reply no thread waits.
+    /// How many calls there are for whose replies no thread waits.
+    pub(super) fn callbacks(&self) -> usize {
+        self.pending.lock().callbacks
+    }
+
+    /// Whether there is such a call.
     pub(super) fn has_callbacks(&self) -> bool {
-        self.pending.lock().callbacks > 0
+        self.callbacks() > 0
     }
 }
 
@@ -278,7 +309,11 @@ mod tests {
         assert!(table.take(1).is_some() && table.take(2).is_some());
         assert!(table.has_callbacks());
         assert_eq!(table.len(), 1);
-        let drained: Vec<i32> = table.drain().into_iter().map(|(opaque, _)| opaque).collect();
+        let drained: Vec<i32> = table
+            .drain()
+            .into_iter()
+            .map(|(opaque, _)| opaque)
+            .collect();
         assert_eq!((drained, table.len()), (vec![3], 0));
         assert!(!table.has_callbacks());
         table.insert(4, Waiter::Callback(Box::new(|_| {})));

@@ -20,7 +20,7 @@ pub use service_thread::{JoinOutcome, ServiceContext, ServiceHandle, ServiceThre
 pub(crate) use snapshot_table::SnapshotTable;
 #[cfg(not(loom))]
 pub use thread_options::ThreadOptions;
-pub(crate) use thread_pool::{Parts, PoolReport, RejectedReason, ThreadPool};
+pub(crate) use thread_pool::{Parts, PoolReport, RejectedReason, Task, ThreadPool};
 
 /// Runs foreign code; a panic in it ends here, and what it said is the error.
 #[cfg(not(loom))]

@@ -36,21 +36,22 @@ impl MQClientApi {
         send_reply(addr, reply)
     }
 
-    /// [`send_message`](Self::send_message) without waiting; `callback` runs once.
+    /// [`send_message`](Self::send_message) without waiting; `completion` runs once, on the thread that
+    /// finds the outcome: it must not block.
     pub(crate) fn send_message_async(
         &self,
         addr: &str,
         header: SendMessageRequestHeader,
         body: Bytes,
         deadline: Deadline,
-        callback: impl FnOnce(Result<SendReply>) + Send + 'static,
+        completion: impl FnOnce(Result<SendReply>) + Send + 'static,
     ) {
         let addr = self.vip(addr);
         let from = addr.clone().into_owned();
         let request = send_request(header, body);
         self.remoting
-            .invoke_async(&addr, request, deadline, move |outcome| {
-                callback(outcome.and_then(|reply| send_reply(&from, reply)));
+            .invoke_async_in_place(&addr, request, deadline, move |outcome| {
+                completion(outcome.and_then(|reply| send_reply(&from, reply)));
             });
     }
 

@@ -318,7 +318,8 @@ fn a_dropped_queue_calls_the_listener_no_more() {
 fn administrators_are_told_what_is_in_work() {
     let (pq, clock) = queue();
     let mebibytes = 3 << 20;
-    pq.put_messages([message(7, mebibytes), message(9, 5)]).unwrap();
+    pq.put_messages([message(7, mebibytes), message(9, 5)])
+        .unwrap();
     clock.advance(Duration::from_secs(10));
     pq.pulled();
     clock.advance(Duration::from_secs(60));
@@ -332,7 +333,10 @@ fn administrators_are_told_what_is_in_work() {
     assert_eq!(info.cached_msg_size_in_mib, 3);
     assert!(!info.dropped);
     assert!(info.last_pull_timestamp > 0);
-    assert_eq!(info.last_consume_timestamp - info.last_pull_timestamp, 60_000);
+    assert_eq!(
+        info.last_consume_timestamp - info.last_pull_timestamp,
+        60_000
+    );
     pq.set_dropped();
     assert!(pq.info().dropped);
 }

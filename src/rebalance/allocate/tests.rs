@@ -251,8 +251,14 @@ fn strategies_have_the_names_of_java() {
     let named: [(&dyn AllocateMessageQueueStrategy, &str); 5] = [
         (&AllocateMessageQueueAveragely, "AVG"),
         (&AllocateMessageQueueAveragelyByCircle, "AVG_BY_CIRCLE"),
-        (&AllocateMessageQueueConsistentHash::default(), "CONSISTENT_HASH"),
-        (&AllocateMessageQueueByMachineRoom::new(["r1"]), "MACHINE_ROOM"),
+        (
+            &AllocateMessageQueueConsistentHash::default(),
+            "CONSISTENT_HASH",
+        ),
+        (
+            &AllocateMessageQueueByMachineRoom::new(["r1"]),
+            "MACHINE_ROOM",
+        ),
         (&nearby, "MACHINE_ROOM_NEARBY-AVG"),
     ];
     for (strategy, name) in named {
@@ -268,8 +274,14 @@ fn an_error_says_what_is_missing() {
         (AllocateError::NoQueues, "no queues"),
         (AllocateError::NoMembers, "no members"),
         (AllocateError::QueueWithoutMachineRoom(queue), "queueId=3"),
-        (AllocateError::MemberWithoutMachineRoom("me".to_owned()), "member me"),
-        (AllocateError::Other("of the user".to_owned()), "of the user"),
+        (
+            AllocateError::MemberWithoutMachineRoom("me".to_owned()),
+            "member me",
+        ),
+        (
+            AllocateError::Other("of the user".to_owned()),
+            "of the user",
+        ),
     ] {
         let text = error.to_string();
         assert!(text.contains(words), "{text}");
