@@ -160,7 +160,7 @@ fn a_question_goes_to_the_queue_that_is_named_or_chosen() {
         producer
     };
     let manager = MQClientManager::new();
-    let (requester, ends) = (producer("requester", &manager), producer("ends", &manager));
+    let requester = producer("requester", &manager);
     let replier = producer("replier", &MQClientManager::new());
     let answer = move |messages: &[MessageExt], _: &mut ConsumeConcurrentlyContext| {
         for message in messages {
