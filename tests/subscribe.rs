@@ -110,6 +110,14 @@ fn b23_an_unsubscribed_topic_is_pulled_no_more() {
     world.send("T", "A", &["t0"]);
     world.send("U", "A", &["u0"]);
     inbox.wait_for_bodies(2);
+    // Two queues of each topic and that of retries, and once more those of the messages: brokers hold all
+    // pulls then, and none is on its way that would come too late.
+    let pulls = 2 * 2 + 1 + 2;
+    assert!(
+        world
+            .cluster
+            .wait_for(request_code::PULL_MESSAGE, pulls, GENEROUS)
+    );
     consumer.unsubscribe("T").unwrap();
     wait_until("the queues are given up", || queues_of(&consumer, "T") == 0);
     // From here on each pull of it would be one too many.

@@ -292,7 +292,7 @@ fn what_is_not_stored_safely_is_rolled_back_without_the_listener() {
     assert_eq!(control.hits(), 1);
     assert!(listener.executed.lock().unwrap().is_empty());
     wait_until("the broker has been told", || {
-        cluster.request_count(request_code::END_TRANSACTION) == 1
+        cluster.request_count(request_code::END_TRANSACTION) >= 1
     });
     assert_eq!(cluster.stored_count("T"), 0);
 }

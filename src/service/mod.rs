@@ -20,7 +20,9 @@ pub use service_thread::{JoinOutcome, ServiceContext, ServiceHandle, ServiceThre
 pub(crate) use snapshot_table::SnapshotTable;
 #[cfg(not(loom))]
 pub use thread_options::ThreadOptions;
-pub(crate) use thread_pool::{Parts, PoolReport, RejectedReason, Task, ThreadPool};
+pub(crate) use thread_pool::{
+    Parts, PoolReport, RejectedReason, Task, ThreadPool, wake_at_the_end,
+};
 
 /// Runs foreign code; a panic in it ends here, and what it said is the error.
 #[cfg(not(loom))]

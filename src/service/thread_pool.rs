@@ -1,5 +1,6 @@
 //! A named pool whose threads come when they are needed.
 
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::time::Duration;
 use std::{fmt, io};
@@ -253,6 +254,53 @@ impl Drop for ThreadPool {
     }
 }
 
+thread_local! {
+    /// The pools that this thread is to wake when it is done with what it does.
+    static TO_WAKE: RefCell<Option<Vec<Arc<Shared>>>> = const { RefCell::new(None) };
+}
+
+/// Does work that may put many tasks into pools, and wakes their sleeping threads at its end only:
+/// short tasks that come one by one would wake a thread each.
+pub(crate) fn wake_at_the_end<R>(work: impl FnOnce() -> R) -> R {
+    let is_outer = TO_WAKE
+        .try_with(|to_wake| {
+            let mut to_wake = to_wake.borrow_mut();
+            let is_outer = to_wake.is_none();
+            to_wake.get_or_insert_default();
+            is_outer
+        })
+        .unwrap_or(false);
+    let _waking = is_outer.then(|| WakesAtEnd);
+    work()
+}
+
+/// Wakes them also when the work has panicked.
+struct WakesAtEnd;
+
+impl Drop for WakesAtEnd {
+    fn drop(&mut self) {
+        let pools = TO_WAKE.try_with(|to_wake| to_wake.borrow_mut().take());
+        for pool in pools.ok().flatten().unwrap_or_default() {
+            let state = pool.state.lock();
+            pool.wake_one(state);
+        }
+    }
+}
+
+/// Notes a pool to be woken later; `false` where nobody will.
+fn put_off(pool: &Arc<Shared>) -> bool {
+    let noted = TO_WAKE.try_with(|to_wake| match to_wake.borrow_mut().as_mut() {
+        Some(pools) => {
+            if !pools.iter().any(|known| Arc::ptr_eq(known, pool)) {
+                pools.push(Arc::clone(pool));
+            }
+            true
+        }
+        None => false,
+    });
+    noted.unwrap_or(false)
+}
+
 struct Shared {
     name_prefix: String,
     idle_time: Duration,
@@ -390,8 +438,11 @@ impl Shared {
         Ok(())
     }
 
-    /// Wakes a thread if that is needed.
-    fn wake_one(&self, mut state: MutexGuard<'_, State>) {
+    /// Wakes a thread if that is needed, or has that done at the end of [`wake_at_the_end`].
+    fn wake_one(self: &Arc<Self>, mut state: MutexGuard<'_, State>) {
+        if state.queue.len > 0 && state.sleeping > 0 && !state.waking && put_off(self) {
+            return;
+        }
         let wake = state.wants_wake();
         drop(state);
         if wake {
@@ -582,6 +633,81 @@ mod tests {
         assert_eq!(thread_name(&pool), "Consume_1");
         wait_until(&pool, |state| state.threads.is_empty());
         assert_eq!(thread_name(&pool), "Consume_2");
+    }
+
+    #[test]
+    fn tasks_that_come_together_wake_a_thread_at_the_end() {
+        let pool = ThreadPool::new("Consume", 1);
+        thread_name(&pool);
+        wait_until_asleep(&pool);
+        let (ran, received) = unbounded();
+        wake_at_the_end(|| {
+            for number in 0..3 {
+                let ran = ran.clone();
+                pool.execute(move || ran.send(number).unwrap()).unwrap();
+            }
+            assert_eq!(pool.queued(), 3, "nobody was woken");
+            assert!(received.try_recv().is_err());
+        });
+        for number in 0..3 {
+            assert_eq!(received.recv_timeout(GENEROUS), Ok(number));
+        }
+        assert_eq!(
+            thread_name(&pool),
+            "Consume_1",
+            "later ones wake it as ever"
+        );
+    }
+
+    struct Held {
+        started: Sender<()>,
+        held: Receiver<()>,
+    }
+
+    impl Parts for Held {
+        fn run_part(&self) {
+            self.started.send(()).unwrap();
+            let _ = self.held.recv();
+        }
+    }
+
+    #[test]
+    fn parts_run_side_by_side_on_all_threads_one_waking_the_next() {
+        let pool = ThreadPool::new("Consume", 4);
+        let (started, starts) = unbounded();
+        let (release, held) = unbounded();
+        // Twice: on threads that are started for it, and on threads that sleep.
+        for _ in 0..2 {
+            let work = Held {
+                started: started.clone(),
+                held: held.clone(),
+            };
+            pool.execute_parts(Arc::new(work), 6).unwrap();
+            for _ in 0..4 {
+                starts.recv_timeout(GENEROUS).unwrap();
+            }
+            assert_eq!((pool.active_count(), pool.queued()), (4, 2));
+            for _ in 0..6 {
+                release.send(()).unwrap();
+            }
+            for _ in 0..2 {
+                starts.recv_timeout(GENEROUS).unwrap();
+            }
+            wait_until_asleep(&pool);
+        }
+        let report = pool.shutdown(generous());
+        assert_eq!((report.joined, report.left), (4, 0));
+    }
+
+    fn wait_until_asleep(pool: &ThreadPool) {
+        let end = generous();
+        let mut state = pool.shared.state.lock();
+        while state.sleeping < state.threads.len() || state.queue.len > 0 {
+            assert!(!end.has_passed(), "not asleep");
+            // Nobody tells of it.
+            let soon = Deadline::after(Duration::from_millis(1));
+            pool.shared.progress.wait_until(&mut state, soon);
+        }
     }
 
     #[test]

@@ -13,6 +13,7 @@ use super::super::reader_role::{Socket, Turn, Watch};
 use super::super::response_future::ResponseFuture;
 use super::{Connection, Phase};
 use crate::error::{Error, Result};
+use crate::service::wake_at_the_end;
 use crate::sync::{Arc, Deadline, now};
 
 const READ_CHUNK: usize = 64 * 1024;
@@ -93,7 +94,7 @@ impl Connection {
             Ok(0) => self.broken(&io::Error::from(ErrorKind::UnexpectedEof)),
             Ok(_) => {
                 self.note_activity();
-                match self.deliver() {
+                match wake_at_the_end(|| self.deliver()) {
                     Ok(()) => return Chunk::Read,
                     Err(error) => error,
                 }
