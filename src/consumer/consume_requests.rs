@@ -176,19 +176,19 @@ pub(super) fn show_original_topic(
     retry_topic: &str,
     namespace: &Namespace,
 ) {
-    let now = system_time_millis().to_string();
+    let now = system_time_millis();
     for message in messages {
-        let original = message
-            .property(property::RETRY_TOPIC)
-            .filter(|_| message.topic() == retry_topic)
+        let is_retry = message.topic() == retry_topic;
+        let original = is_retry
+            .then(|| message.property(property::RETRY_TOPIC))
+            .flatten()
             .map(str::to_owned);
-        let fields = message.message_mut();
         if let Some(original) = original {
-            fields.set_topic(original);
+            message.message_mut().set_topic(original);
         }
-        if let Cow::Owned(plain) = namespace.unwrap(fields.topic()) {
-            fields.set_topic(plain);
+        if let Cow::Owned(plain) = namespace.unwrap(message.topic()) {
+            message.message_mut().set_topic(plain);
         }
-        fields.put_property(property::CONSUME_START_TIMESTAMP, now.as_str());
+        message.set_consume_start_timestamp(now);
     }
 }

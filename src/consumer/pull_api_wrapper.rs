@@ -1,6 +1,6 @@
 //! From a pull reply to the messages a listener may see (Java `PullAPIWrapper`).
 
-use rocketmq_protocol::{MessageExt, MessageQueue, StoredMessages, SubscriptionData, property};
+use rocketmq_protocol::{MessageExt, MessageQueue, StoredMessages, SubscriptionData};
 
 use super::retained_bytes;
 use crate::client::PullReply;
@@ -26,8 +26,6 @@ pub(super) fn process_pull_result(
     subscription: &SubscriptionData,
     reply: PullReply,
 ) -> PulledMessages {
-    let min_offset = reply.header.min_offset.to_string();
-    let max_offset = reply.header.max_offset.to_string();
     let broker_name: Arc<str> = mq.broker_name().into();
     let mut messages = Vec::new();
     let mut read_to = offset;
@@ -45,9 +43,7 @@ pub(super) fn process_pull_result(
                     // A queue of a static topic counts on where it came from another broker.
                     message.set_queue_offset(message.queue_offset().saturating_add(delta));
                 }
-                let fields = message.message_mut();
-                fields.put_property(property::MIN_OFFSET, min_offset.as_str());
-                fields.put_property(property::MAX_OFFSET, max_offset.as_str());
+                message.set_offset_bounds(reply.header.min_offset, reply.header.max_offset);
                 retained_bytes::count(&mut message, &reply.body);
                 messages.push(message);
             }

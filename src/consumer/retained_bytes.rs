@@ -35,20 +35,30 @@ pub(super) fn retained_bytes() -> u64 {
 }
 
 /// Counts a message from here on. A body that is less than half of the reply that it is a slice of
-/// gets memory of its own first, since whoever keeps it would keep the whole reply.
+/// gets memory of its own first, together with the properties, since whoever keeps either would keep
+/// the whole reply.
 pub(super) fn count(message: &mut MessageExt, reply: &Bytes) {
     let body = message.body();
-    let is_slice = reply.as_ptr_range().contains(&body.as_ptr());
-    let (memory, kept) = match body.len() {
-        length if !is_slice => (body.clone(), length),
-        length if length.saturating_mul(2) < reply.len() => (Bytes::copy_from_slice(body), length),
-        _ => (body.clone(), reply.len()),
-    };
     let texts = message.store_size().saturating_sub(body.len());
+    let is_slice = reply.as_ptr_range().contains(&body.as_ptr());
+    let is_small = body.len().saturating_mul(2) < reply.len();
+    let kept = if is_slice && !is_small {
+        reply.len()
+    } else {
+        body.len()
+    };
     let counted = AROUND_A_MESSAGE
         .saturating_add(kept as u64)
         .saturating_add(texts as u64);
     RETAINED.fetch_add(counted, Ordering::Relaxed);
-    let owner = Counted { memory, counted };
-    message.message_mut().set_body(Bytes::from_owner(owner));
+    let own = |memory: Bytes| Bytes::from_owner(Counted { memory, counted });
+    if is_slice && is_small {
+        message.detach_into(|copy| own(copy.into()));
+    } else {
+        if !is_slice {
+            message.detach_properties();
+        }
+        let body = own(message.body().clone());
+        message.message_mut().set_body(body);
+    }
 }

@@ -3,7 +3,8 @@
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
 use crate::message_codec::take;
-use crate::{CodecError, Message, Properties, decode_properties, encode_properties, properties};
+use crate::message_properties::MessageProperties;
+use crate::{CodecError, Message, Properties, encode_properties, properties};
 
 /// What surrounds the body and the properties of an element.
 const SURROUNDINGS: usize = 22;
@@ -65,7 +66,7 @@ impl BatchElements {
         Self { rest: batch }
     }
 
-    fn read(&mut self) -> Result<BatchElement, CodecError> {
+    fn read(&mut self) -> Result<ReceivedElement, CodecError> {
         const CUT: CodecError = CodecError::Truncated {
             what: "batch element",
         };
@@ -86,20 +87,15 @@ impl BatchElements {
         if !input.is_empty() {
             return Err(bad_size());
         }
-        let properties = std::str::from_utf8(&properties)
-            .map_err(|_| CodecError::BadUtf8 { what: "properties" })?;
-        Ok(BatchElement {
+        Ok(ReceivedElement {
             flag,
             body,
-            properties: decode_properties(properties),
+            properties: MessageProperties::received(properties)?,
         })
     }
-}
 
-impl Iterator for BatchElements {
-    type Item = Result<BatchElement, CodecError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
+    /// The next element, whose properties are not a map yet.
+    pub(crate) fn next_received(&mut self) -> Option<Result<ReceivedElement, CodecError>> {
         if self.rest.is_empty() {
             return None;
         }
@@ -108,5 +104,31 @@ impl Iterator for BatchElements {
             self.rest.clear();
         }
         Some(element)
+    }
+}
+
+/// [`BatchElement`] as it was received.
+pub(crate) struct ReceivedElement {
+    pub(crate) flag: i32,
+    pub(crate) body: Bytes,
+    pub(crate) properties: MessageProperties,
+}
+
+impl From<ReceivedElement> for BatchElement {
+    fn from(element: ReceivedElement) -> Self {
+        Self {
+            flag: element.flag,
+            body: element.body,
+            properties: element.properties.into_map(),
+        }
+    }
+}
+
+impl Iterator for BatchElements {
+    type Item = Result<BatchElement, CodecError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let element = self.next_received()?;
+        Some(element.map(Into::into))
     }
 }

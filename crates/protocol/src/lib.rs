@@ -34,6 +34,7 @@ mod language_code;
 mod message;
 mod message_codec;
 mod message_id;
+mod message_properties;
 mod message_queue;
 mod message_settings;
 pub mod mix_all;

@@ -1,9 +1,11 @@
+use std::fmt;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 
-use crate::{CodecError, Properties};
+use crate::message_properties::MessageProperties;
+use crate::{CodecError, OffsetMessageId, Properties};
 
 /// Names of properties with a meaning (Java `MessageConst`).
 pub mod property {
@@ -223,7 +225,7 @@ pub mod property {
 pub struct Message {
     topic: Arc<str>,
     pub(crate) flag: i32,
-    pub(crate) properties: Properties,
+    pub(crate) properties: MessageProperties,
     pub(crate) body: Bytes,
 }
 
@@ -236,7 +238,7 @@ impl Message {
         Self {
             topic: topic.into(),
             flag: 0,
-            properties,
+            properties: properties.into(),
             body: body.into(),
         }
     }
@@ -251,8 +253,22 @@ impl Message {
         Self {
             topic: topic.into(),
             flag,
-            properties,
+            properties: properties.into(),
             body: body.into(),
+        }
+    }
+
+    pub(crate) fn received(
+        topic: Arc<str>,
+        flag: i32,
+        properties: MessageProperties,
+        body: Bytes,
+    ) -> Self {
+        Self {
+            topic,
+            flag,
+            properties,
+            body,
         }
     }
 
@@ -319,7 +335,7 @@ impl Message {
         if name.contains(['\u{1}', '\u{2}']) || value.contains(['\u{1}', '\u{2}']) {
             return Err(refused(format!("U+0001 or U+0002 in {name:?} = {value:?}")));
         }
-        self.properties.insert(name, value);
+        self.properties.change(|map| map.insert(name, value));
         Ok(())
     }
 
@@ -328,12 +344,13 @@ impl Message {
     /// is not there for whoever receives the message; a producer refuses to send an empty name, and
     /// U+0001 and U+0002 anywhere.
     pub fn put_property(&mut self, name: &str, value: impl Into<String>) {
-        self.properties.insert(name.to_owned(), value.into());
+        let (name, value) = (name.to_owned(), value.into());
+        self.properties.change(|map| map.insert(name, value));
     }
 
     /// Removes a property and gives its value.
     pub fn clear_property(&mut self, name: &str) -> Option<String> {
-        self.properties.remove(name)
+        self.properties.change(|map| map.remove(name))
     }
 
     /// Moves the message to another topic.
@@ -366,14 +383,15 @@ impl Message {
         &self.body
     }
 
-    /// All properties.
+    /// All properties. Of a received message their map is made the first time that it is asked for;
+    /// to look at one, [`property`](Self::property) is cheaper.
     pub fn properties(&self) -> &Properties {
-        &self.properties
+        self.properties.map()
     }
 
     /// One property.
     pub fn property(&self, name: &str) -> Option<&str> {
-        self.properties.get(name).map(String::as_str)
+        self.properties.get(name)
     }
 
     /// The tag.
@@ -392,8 +410,8 @@ impl Message {
 /// It derefs to [`Message`]: topic, tag, keys, properties and body are read as there. A message
 /// that is tried again has its own topic, not that of the retries.
 ///
-/// Cloning shares the body, which may be a slice of the whole pull reply: [`MessageExt::detach`]
-/// gives it memory of its own.
+/// Cloning shares the body and the text of the properties, which may be slices of the whole pull
+/// reply: [`MessageExt::detach`] gives them memory of their own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MessageExt {
     pub(crate) message: Message,
@@ -405,9 +423,7 @@ pub struct MessageExt {
     pub(crate) born_timestamp: i64,
     pub(crate) born_host: SocketAddr,
     pub(crate) store_timestamp: i64,
-    pub(crate) store_host: SocketAddr,
-    pub(crate) offset_msg_id: String,
-    pub(crate) commit_log_offset: i64,
+    pub(crate) stored_at: StoredAt,
     pub(crate) reconsume_times: i32,
     pub(crate) prepared_transaction_offset: i64,
 }
@@ -418,12 +434,13 @@ impl MessageExt {
     pub fn msg_id(&self) -> &str {
         self.message
             .property(property::UNIQ_KEY)
-            .unwrap_or(&self.offset_msg_id)
+            .unwrap_or_else(|| self.offset_msg_id())
     }
 
     /// The id that tells broker address and commit-log offset.
     pub fn offset_msg_id(&self) -> &str {
-        &self.offset_msg_id
+        let StoredAt { place, id } = &self.stored_at;
+        id.get_or_init(|| place.to_string().into())
     }
 
     /// The name of the broker it was pulled from; empty when unknown.
@@ -468,12 +485,12 @@ impl MessageExt {
 
     /// The address of the broker that stored it.
     pub fn store_host(&self) -> SocketAddr {
-        self.store_host
+        self.stored_at.place.store_host
     }
 
     /// Its offset in the commit log.
     pub fn commit_log_offset(&self) -> i64 {
-        self.commit_log_offset
+        self.stored_at.place.commit_log_offset
     }
 
     /// How often it was consumed in vain before; 0 the first time.
@@ -502,16 +519,78 @@ impl MessageExt {
         self.queue_offset = offset;
     }
 
+    /// Tells the queue's smallest offset and its end, as properties; makes no map of them.
+    pub fn set_offset_bounds(&mut self, min: i64, max: i64) {
+        self.message.properties.set_offset_bounds(min, max);
+    }
+
+    /// Tells when the listener is called, in milliseconds since 1970, as a property; makes no map of
+    /// them (Java `MessageAccessor#setConsumeStartTimeStamp`).
+    pub fn set_consume_start_timestamp(&mut self, millis: i64) {
+        self.message.properties.set_consume_start_timestamp(millis);
+    }
+
     /// The message to change its topic or properties.
     pub fn message_mut(&mut self) -> &mut Message {
         &mut self.message
     }
 
-    /// The same message with a body in memory of its own, so that it keeps no pull reply alive.
+    /// The same message with body and properties in memory of its own, so that it keeps no pull reply
+    /// alive.
     #[must_use]
     pub fn detach(mut self) -> Self {
-        self.message.body = Bytes::copy_from_slice(&self.message.body);
+        self.detach_into(Bytes::from);
         self
+    }
+
+    /// [`detach`](Self::detach) in place, with a say in what owns the copy: `own` gets body and
+    /// properties in one piece and must give the same bytes back.
+    pub fn detach_into(&mut self, own: impl FnOnce(Vec<u8>) -> Bytes) {
+        let (body, properties) = (&self.message.body, self.message.properties.encoded());
+        let length = body.len();
+        let mut copy = Vec::with_capacity(length.saturating_add(properties.len()));
+        copy.extend_from_slice(body);
+        copy.extend_from_slice(properties);
+        let mut owned = own(copy);
+        let properties = owned.split_off(length.min(owned.len()));
+        self.message.body = owned;
+        self.message.properties.move_to(properties);
+    }
+
+    /// [`detach`](Self::detach) for a message whose body lies elsewhere already.
+    pub fn detach_properties(&mut self) {
+        let copy = Bytes::copy_from_slice(self.message.properties.encoded());
+        self.message.properties.move_to(copy);
+    }
+}
+
+/// Where a message is stored, and the id of that place once somebody has asked for it.
+#[derive(Clone)]
+pub(crate) struct StoredAt {
+    place: OffsetMessageId,
+    id: OnceLock<Box<str>>,
+}
+
+impl From<OffsetMessageId> for StoredAt {
+    fn from(place: OffsetMessageId) -> Self {
+        Self {
+            place,
+            id: OnceLock::new(),
+        }
+    }
+}
+
+impl PartialEq for StoredAt {
+    fn eq(&self, other: &Self) -> bool {
+        self.place == other.place
+    }
+}
+
+impl Eq for StoredAt {}
+
+impl fmt::Debug for StoredAt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.place.fmt(f)
     }
 }
 

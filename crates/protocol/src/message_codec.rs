@@ -5,9 +5,9 @@ use byteorder::{BigEndian, ByteOrder};
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
 use crate::compression::CompressionType;
+use crate::message_properties::MessageProperties;
 use crate::{
-    BatchElements, CodecError, Message, MessageExt, OffsetMessageId, Properties, decode_properties,
-    properties, sys_flag,
+    BatchElements, CodecError, Message, MessageExt, OffsetMessageId, properties, sys_flag,
 };
 
 const MAGIC_V1: u32 = 0xDAA3_20A7;
@@ -116,20 +116,76 @@ impl StoredMessage {
     /// # Errors
     /// A wrong magic, a length that does not fit, or text that is not UTF-8.
     pub fn decode(bytes: Bytes) -> Result<Self, CodecError> {
-        let (mut message, texts) = Self::decode_without_texts(bytes)?;
+        let Parts { mut message, texts } = Parts::read(bytes)?;
         texts.topic()?.clone_into(&mut message.topic);
-        texts.properties()?.clone_into(&mut message.properties);
+        let properties = texts.into_properties();
+        std::str::from_utf8(&properties)
+            .map_err(|_| CodecError::BadUtf8 { what: "properties" })?
+            .clone_into(&mut message.properties);
         Ok(message)
     }
 
-    /// Reads one message but leaves its texts as bytes, so that who needs them in another form
-    /// copies them once only.
-    fn decode_without_texts(mut bytes: Bytes) -> Result<(Self, Texts), CodecError> {
+    /// The message as a user sees it: body expanded, properties read. `store_size` is the size of
+    /// the stored form.
+    ///
+    /// # Errors
+    /// [`CodecError::Compression`].
+    pub fn into_message_ext(mut self, store_size: usize) -> Result<MessageExt, CodecError> {
+        let topic = self.topic.as_str().into();
+        let properties = std::mem::take(&mut self.properties).into_bytes();
+        let properties = MessageProperties::received(properties.into())?;
+        self.expand(topic, properties, store_size)
+    }
+
+    fn expand(
+        self,
+        topic: Arc<str>,
+        properties: MessageProperties,
+        store_size: usize,
+    ) -> Result<MessageExt, CodecError> {
+        let mut sys_flag = self.sys_flag;
+        let mut body = self.body;
+        if sys_flag & sys_flag::COMPRESSED != 0 {
+            body = CompressionType::from_flag(sys_flag)?.decompress(&body)?;
+            sys_flag &= !sys_flag::COMPRESSED;
+        }
+        let stored_at = OffsetMessageId {
+            store_host: self.store_host,
+            commit_log_offset: self.commit_log_offset,
+        };
+        Ok(MessageExt {
+            message: Message::received(topic, self.flag, properties, body),
+            broker_name: Arc::default(),
+            queue_id: self.queue_id,
+            store_size,
+            queue_offset: self.queue_offset,
+            sys_flag,
+            born_timestamp: self.born_timestamp,
+            born_host: self.born_host,
+            store_timestamp: self.store_timestamp,
+            stored_at: stored_at.into(),
+            reconsume_times: self.reconsume_times,
+            prepared_transaction_offset: self.prepared_transaction_offset,
+        })
+    }
+}
+
+/// A stored message whose texts are bytes still, so that who needs them in another form copies them
+/// once only, or not at all.
+struct Parts {
+    message: StoredMessage,
+    texts: Texts,
+}
+
+impl Parts {
+    /// Cuts one message, which must fill `bytes`, into its parts. Lengths are checked, texts are not.
+    fn read(mut bytes: Bytes) -> Result<Self, CodecError> {
         const CUT: CodecError = CodecError::Truncated {
             what: "stored message",
         };
         let whole = bytes.len();
-        let input = &mut bytes;
+        let mut fixed: &[u8] = &bytes;
+        let input = &mut fixed;
         let size = input.try_get_i32().map_err(|_| CUT)?;
         if usize::try_from(size) != Ok(whole) {
             return Err(CodecError::BadLength {
@@ -161,16 +217,11 @@ impl StoredMessage {
         let reconsume_times = input.try_get_i32().map_err(|_| CUT)?;
         let prepared_transaction_offset = input.try_get_i64().map_err(|_| CUT)?;
         let body_length = input.try_get_i32().map_err(|_| CUT)?;
-        let body = take(input, body_length, "body")?;
-        let topic_length = if wide_topic {
-            i32::from(input.try_get_i16().map_err(|_| CUT)?)
-        } else {
-            i32::from(input.try_get_u8().map_err(|_| CUT)?)
-        };
-        let topic = take(input, topic_length, "topic")?;
-        let properties_length = i32::from(input.try_get_i16().map_err(|_| CUT)?);
-        let properties = take(input, properties_length, "properties")?;
-        let message = Self {
+        let fixed_length = whole.saturating_sub(input.len());
+        bytes.advance(fixed_length);
+        let body = take(&mut bytes, body_length, "body")?;
+        let texts = Texts::read(bytes, wide_topic)?;
+        let message = StoredMessage {
             queue_id,
             flag,
             queue_offset,
@@ -186,52 +237,7 @@ impl StoredMessage {
             topic: String::new(),
             properties: String::new(),
         };
-        Ok((message, Texts { topic, properties }))
-    }
-
-    /// The message as a user sees it: body expanded, properties read. `store_size` is the size of
-    /// the stored form.
-    ///
-    /// # Errors
-    /// [`CodecError::Compression`].
-    pub fn into_message_ext(self, store_size: usize) -> Result<MessageExt, CodecError> {
-        let topic = self.topic.as_str().into();
-        let properties = decode_properties(&self.properties);
-        self.expand(topic, properties, store_size)
-    }
-
-    fn expand(
-        self,
-        topic: Arc<str>,
-        properties: Properties,
-        store_size: usize,
-    ) -> Result<MessageExt, CodecError> {
-        let mut sys_flag = self.sys_flag;
-        let mut body = self.body;
-        if sys_flag & sys_flag::COMPRESSED != 0 {
-            body = CompressionType::from_flag(sys_flag)?.decompress(&body)?;
-            sys_flag &= !sys_flag::COMPRESSED;
-        }
-        let id = OffsetMessageId {
-            store_host: self.store_host,
-            commit_log_offset: self.commit_log_offset,
-        };
-        Ok(MessageExt {
-            message: Message::from_parts(topic, self.flag, properties, body),
-            broker_name: Arc::default(),
-            queue_id: self.queue_id,
-            store_size,
-            queue_offset: self.queue_offset,
-            sys_flag,
-            born_timestamp: self.born_timestamp,
-            born_host: self.born_host,
-            store_timestamp: self.store_timestamp,
-            store_host: self.store_host,
-            offset_msg_id: id.to_string(),
-            commit_log_offset: self.commit_log_offset,
-            reconsume_times: self.reconsume_times,
-            prepared_transaction_offset: self.prepared_transaction_offset,
-        })
+        Ok(Self { message, texts })
     }
 }
 
@@ -265,13 +271,12 @@ impl StoredMessages {
 
     fn read(&mut self, message: Bytes) -> Result<MessageExt, CodecError> {
         let size = message.len();
-        let (message, texts) = StoredMessage::decode_without_texts(message)?;
-        let topic = texts.topic()?;
+        let Parts { message, texts } = Parts::read(message)?;
         // The messages of a reply are of one topic, so they share its text.
-        if *self.topic != *topic {
-            self.topic = topic.into();
+        if self.topic.as_bytes() != texts.topic_bytes() {
+            self.topic = texts.topic()?.into();
         }
-        let properties = decode_properties(texts.properties()?);
+        let properties = MessageProperties::received(texts.into_properties())?;
         message.expand(Arc::clone(&self.topic), properties, size)
     }
 }
@@ -315,7 +320,7 @@ impl InnerBatch {
     }
 
     fn next(&mut self) -> Option<Result<MessageExt, CodecError>> {
-        let element = match self.elements.next()? {
+        let element = match self.elements.next_received()? {
             Ok(element) => element,
             Err(error) => return Some(Err(error)),
         };
@@ -356,21 +361,64 @@ impl StoredMessages {
     }
 }
 
-/// The bytes of a message's texts.
+/// The end of a message: its topic, then its properties, each behind its length.
 struct Texts {
-    topic: Bytes,
-    properties: Bytes,
+    /// From the topic's first byte to the last one of the properties.
+    bytes: Bytes,
+    topic_length: usize,
+    /// Where the properties begin, behind their length.
+    properties_at: usize,
 }
 
 impl Texts {
-    fn topic(&self) -> Result<&str, CodecError> {
-        std::str::from_utf8(&self.topic).map_err(|_| CodecError::BadUtf8 { what: "topic" })
+    fn read(mut bytes: Bytes, wide_topic: bool) -> Result<Self, CodecError> {
+        const CUT: CodecError = CodecError::Truncated {
+            what: "stored message",
+        };
+        let topic_length = if wide_topic {
+            i32::from(bytes.try_get_i16().map_err(|_| CUT)?)
+        } else {
+            i32::from(bytes.try_get_u8().map_err(|_| CUT)?)
+        };
+        let (topic_length, mut rest) = split(&bytes, topic_length, "topic")?;
+        let properties_length = i32::from(rest.try_get_i16().map_err(|_| CUT)?);
+        let properties_at = bytes.len().saturating_sub(rest.len());
+        let (properties_length, _) = split(rest, properties_length, "properties")?;
+        bytes.truncate(properties_at.saturating_add(properties_length));
+        Ok(Self {
+            bytes,
+            topic_length,
+            properties_at,
+        })
     }
 
-    fn properties(&self) -> Result<&str, CodecError> {
-        std::str::from_utf8(&self.properties)
-            .map_err(|_| CodecError::BadUtf8 { what: "properties" })
+    fn topic_bytes(&self) -> &[u8] {
+        self.bytes.get(..self.topic_length).unwrap_or_default()
     }
+
+    fn topic(&self) -> Result<&str, CodecError> {
+        std::str::from_utf8(self.topic_bytes()).map_err(|_| CodecError::BadUtf8 { what: "topic" })
+    }
+
+    fn into_properties(mut self) -> Bytes {
+        self.bytes.advance(self.properties_at);
+        self.bytes
+    }
+}
+
+/// A length that was claimed, if so many bytes are there, and what follows them.
+fn split<'a>(
+    input: &'a [u8],
+    length: i32,
+    what: &'static str,
+) -> Result<(usize, &'a [u8]), CodecError> {
+    let wanted = usize::try_from(length).ok();
+    wanted
+        .and_then(|wanted| Some((wanted, input.get(wanted..)?)))
+        .ok_or_else(|| CodecError::BadLength {
+            what,
+            length: length.into(),
+        })
 }
 
 fn body_checksum(body: &[u8]) -> u32 {
@@ -385,7 +433,7 @@ fn put_host(out: &mut BytesMut, host: SocketAddr) {
     out.put_u32(u32::from(host.port()));
 }
 
-fn take_host(input: &mut Bytes, v6: bool) -> Result<SocketAddr, CodecError> {
+fn take_host(input: &mut &[u8], v6: bool) -> Result<SocketAddr, CodecError> {
     const CUT: CodecError = CodecError::Truncated {
         what: "host address",
     };

@@ -33,11 +33,23 @@ pub fn encode_properties(properties: &Properties) -> String {
 /// Reads the text form (Java `MessageDecoder#string2messageProperties`). What Java drops is dropped:
 /// entries without a separator, without a name or without a value.
 pub fn decode_properties(text: &str) -> Properties {
+    property_entries(text)
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect()
+}
+
+/// The names and values of a text form, in its order; of two of one name the later one counts.
+pub(crate) fn property_entries(text: &str) -> impl DoubleEndedIterator<Item = (&str, &str)> {
     text.split(PROPERTY_SEPARATOR)
         .filter_map(|entry| entry.split_once(NAME_VALUE_SEPARATOR))
         .filter(|(name, value)| !name.is_empty() && !value.is_empty())
-        .map(|(name, value)| (name.to_owned(), value.to_owned()))
-        .collect()
+}
+
+/// The value of one property of a text form.
+pub(crate) fn find_property<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    property_entries(text)
+        .rfind(|(known, _)| *known == name)
+        .map(|(_, value)| value)
 }
 
 /// Checks that the text form fits its length field.

@@ -1,0 +1,313 @@
+//! The properties of one message, read when somebody asks for them.
+
+use std::fmt::{self, Write as _};
+use std::sync::OnceLock;
+
+use bytes::Bytes;
+
+use crate::properties::{find_property, property_entries};
+use crate::{CodecError, Properties, property};
+
+/// Properties as they were received, or as a map once somebody wants all or changes one.
+///
+/// Most consumers read one or two properties of a message, if any, so that a map of texts of their
+/// own for each message would be the dearest part of its way.
+#[derive(Clone, Default)]
+pub(crate) struct MessageProperties {
+    /// The text form, of which is known that it is UTF-8; empty as soon as only the map counts.
+    encoded: Bytes,
+    added: Added,
+    map: OnceLock<Properties>,
+}
+
+/// What a consumer adds to each message. Their values stay outside of the text, so that adding them
+/// makes no map; each counts more than what the text says.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+struct Added {
+    min_offset: Number,
+    max_offset: Number,
+    consume_start_timestamp: Number,
+}
+
+impl Added {
+    fn named(&self) -> impl Iterator<Item = (&'static str, &Number)> {
+        [
+            (property::MIN_OFFSET, &self.min_offset),
+            (property::MAX_OFFSET, &self.max_offset),
+            (
+                property::CONSUME_START_TIMESTAMP,
+                &self.consume_start_timestamp,
+            ),
+        ]
+        .into_iter()
+        .filter(|(_, number)| number.length > 0)
+    }
+}
+
+impl MessageProperties {
+    /// Those of a text form.
+    ///
+    /// # Errors
+    /// [`CodecError::BadUtf8`].
+    pub(crate) fn received(encoded: Bytes) -> Result<Self, CodecError> {
+        std::str::from_utf8(&encoded).map_err(|_| CodecError::BadUtf8 { what: "properties" })?;
+        Ok(Self {
+            encoded,
+            ..Self::default()
+        })
+    }
+
+    /// The value of one, without a map being made.
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+        if let Some(map) = self.map.get() {
+            return map.get(name).map(String::as_str);
+        }
+        let mut added = self.added.named();
+        match added.find(|(known, _)| *known == name) {
+            Some((_, number)) => number.text(),
+            None => find_property(self.text(), name),
+        }
+    }
+
+    /// All, as a map that is kept.
+    pub(crate) fn map(&self) -> &Properties {
+        self.map.get_or_init(|| self.read())
+    }
+
+    pub(crate) fn into_map(mut self) -> Properties {
+        self.map.take().unwrap_or_else(|| self.read())
+    }
+
+    /// Changes the map; from then on it alone counts.
+    pub(crate) fn change<R>(&mut self, change: impl FnOnce(&mut Properties) -> R) -> R {
+        let mut map = self.map.take().unwrap_or_else(|| self.read());
+        let result = change(&mut map);
+        *self = map.into();
+        result
+    }
+
+    pub(crate) fn set_offset_bounds(&mut self, min: i64, max: i64) {
+        self.add(property::MIN_OFFSET, min, |added| &mut added.min_offset);
+        self.add(property::MAX_OFFSET, max, |added| &mut added.max_offset);
+    }
+
+    pub(crate) fn set_consume_start_timestamp(&mut self, millis: i64) {
+        self.add(property::CONSUME_START_TIMESTAMP, millis, |added| {
+            &mut added.consume_start_timestamp
+        });
+    }
+
+    fn add(&mut self, name: &str, value: i64, place: impl FnOnce(&mut Added) -> &mut Number) {
+        if let Some(map) = self.map.get_mut() {
+            map.insert(name.to_owned(), value.to_string());
+        }
+        // Beside a map that is made already it is not looked at, but spares a question.
+        *place(&mut self.added) = Number::new(value);
+    }
+
+    /// The bytes of the text form; none when only the map counts.
+    pub(crate) fn encoded(&self) -> &[u8] {
+        &self.encoded
+    }
+
+    /// Has the text form lie elsewhere. `copy` must have the same bytes, else nothing changes.
+    pub(crate) fn move_to(&mut self, copy: Bytes) {
+        if copy == self.encoded {
+            self.encoded = copy;
+        }
+    }
+
+    fn read(&self) -> Properties {
+        let mut map: Properties = property_entries(self.text())
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect();
+        for (name, number) in self.added.named() {
+            if let Some(text) = number.text() {
+                map.insert(name.to_owned(), text.to_owned());
+            }
+        }
+        map
+    }
+
+    fn text(&self) -> &str {
+        // Checked when it was received; to check the hundred bytes again takes some nanoseconds.
+        std::str::from_utf8(&self.encoded).unwrap_or_default()
+    }
+}
+
+impl From<Properties> for MessageProperties {
+    fn from(map: Properties) -> Self {
+        Self {
+            map: map.into(),
+            ..Self::default()
+        }
+    }
+}
+
+/// Equal when the maps are.
+impl PartialEq for MessageProperties {
+    fn eq(&self, other: &Self) -> bool {
+        let neither_has_a_map = self.map.get().is_none() && other.map.get().is_none();
+        if neither_has_a_map && self.encoded == other.encoded && self.added == other.added {
+            return true;
+        }
+        self.map() == other.map()
+    }
+}
+
+impl Eq for MessageProperties {}
+
+impl fmt::Debug for MessageProperties {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.map().fmt(f)
+    }
+}
+
+/// The decimal digits of a number, kept without an allocation; without digits it is none.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+struct Number {
+    length: u8,
+    digits: [u8; MAX_DIGITS],
+}
+
+/// The digits of `i64::MIN` and its sign.
+const MAX_DIGITS: usize = 20;
+
+impl Number {
+    fn new(value: i64) -> Self {
+        let mut number = Self::default();
+        // The place is large enough for any number.
+        let _ = write!(number, "{value}");
+        number
+    }
+
+    fn text(&self) -> Option<&str> {
+        let digits = self.digits.get(..usize::from(self.length))?;
+        std::str::from_utf8(digits).ok()
+    }
+}
+
+impl fmt::Write for Number {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let start = usize::from(self.length);
+        let end = start.saturating_add(text.len());
+        let place = self.digits.get_mut(start..end).ok_or(fmt::Error)?;
+        place.copy_from_slice(text.as_bytes());
+        self.length = u8::try_from(end).map_err(|_| fmt::Error)?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{decode_properties, encode_properties};
+
+    fn received(text: &str) -> MessageProperties {
+        MessageProperties::received(Bytes::copy_from_slice(text.as_bytes())).unwrap()
+    }
+
+    const TEXTS: &[&str] = &[
+        "",
+        "a\u{1}1\u{2}b\u{1}2\u{2}",
+        "a\u{1}1\u{2}a\u{1}2",
+        "a\u{1}1\u{2}a\u{1}\u{2}a\u{2}\u{1}x\u{2}ab\u{1}3\u{2}",
+        "a\u{1}1\u{1}2\u{2}a\u{1}b\u{1}c\u{2}\u{2}\u{2}",
+        "\u{1}\u{1}\u{2}b",
+        "ключ\u{1}значение\u{2}MIN_OFFSET\u{1}9\u{2}",
+    ];
+
+    #[test]
+    fn a_property_is_found_in_the_text_as_in_the_map() {
+        let names = [
+            "",
+            "a",
+            "b",
+            "ab",
+            "a\u{1}b",
+            "\u{1}",
+            "a\u{2}",
+            "ключ",
+            "MIN_OFFSET",
+        ];
+        for text in TEXTS {
+            let lazy = received(text);
+            let map = decode_properties(text);
+            for name in names {
+                let expected = map.get(name).map(String::as_str);
+                assert_eq!(lazy.get(name), expected, "{name:?} in {text:?}");
+            }
+            assert!(lazy.map.get().is_none(), "a look made a map of {text:?}");
+            assert_eq!(lazy.map(), &map, "{text:?}");
+            for name in names {
+                assert_eq!(lazy.get(name), map.get(name).map(String::as_str));
+            }
+        }
+    }
+
+    #[test]
+    fn added_numbers_count_more_than_the_text_before_and_after_the_map_is_made() {
+        for text in TEXTS {
+            let mut expected = decode_properties(text);
+            for (name, value) in [
+                (property::MIN_OFFSET, "-9223372036854775808"),
+                (property::MAX_OFFSET, "9223372036854775807"),
+                (property::CONSUME_START_TIMESTAMP, "0"),
+            ] {
+                expected.insert(name.to_owned(), value.to_owned());
+            }
+            let add = |properties: &mut MessageProperties| {
+                properties.set_offset_bounds(i64::MIN, i64::MAX);
+                properties.set_consume_start_timestamp(0);
+            };
+            let mut before = received(text);
+            before.set_offset_bounds(1, 2);
+            add(&mut before);
+            for (name, value) in &expected {
+                assert_eq!(before.get(name), Some(value.as_str()));
+            }
+            assert!(before.map.get().is_none());
+            let mut after = received(text);
+            after.map();
+            add(&mut after);
+            let mut owned = MessageProperties::from(decode_properties(text));
+            add(&mut owned);
+            for properties in [before, after, owned] {
+                assert_eq!(properties.map(), &expected, "{text:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_change_is_made_to_what_was_received_and_added() {
+        let mut properties = received("a\u{1}1\u{2}b\u{1}2\u{2}");
+        properties.set_consume_start_timestamp(7);
+        let removed = properties.change(|map| map.remove(property::CONSUME_START_TIMESTAMP));
+        assert_eq!(removed.as_deref(), Some("7"));
+        properties.change(|map| map.insert("a".to_owned(), "3".to_owned()));
+        assert_eq!(
+            encode_properties(properties.map()),
+            "a\u{1}3\u{2}b\u{1}2\u{2}"
+        );
+        assert_eq!(properties.get(property::CONSUME_START_TIMESTAMP), None);
+        assert!(properties.encoded().is_empty());
+    }
+
+    #[test]
+    fn equal_is_what_has_the_same_properties() {
+        let text = "a\u{1}1\u{2}b\u{1}2\u{2}";
+        let lazy = received(text);
+        let other_order = received("b\u{1}2\u{2}a\u{1}0\u{2}a\u{1}1\u{2}");
+        let owned = MessageProperties::from(decode_properties(text));
+        assert_eq!(lazy, other_order);
+        assert_eq!(owned, received(text));
+        let mut changed = received(text);
+        assert_eq!(changed, lazy);
+        changed.set_consume_start_timestamp(7);
+        assert_ne!(changed, lazy);
+        assert_ne!(changed, received(text));
+        assert_ne!(received(text), received("a\u{1}1\u{2}"));
+        let shown = format!("{changed:?}");
+        assert_eq!(shown, r#"{"CONSUME_START_TIME": "7", "a": "1", "b": "2"}"#);
+    }
+}
