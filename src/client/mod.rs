@@ -30,7 +30,7 @@ pub(crate) use broker_address_table::{FindBrokerResult, OnlyThisBroker};
 pub(crate) use member::{Client, Handle, Member};
 pub use mq_admin::QueryResult;
 pub(crate) use mq_client_api::{
-    MQClientApi, PullReply, QueueAt, RecallReply, SearchFor, SendReply,
+    MQClientApi, PullReply, QueueAt, RecallReply, SearchFor, SendReply, SendRequest,
 };
 pub(crate) use mq_client_instance::MQClientInstance;
 pub use mq_client_manager::MQClientManager;

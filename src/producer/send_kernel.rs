@@ -15,7 +15,7 @@ use super::attempts::Attempt;
 use super::message_batch::check_batch;
 use super::message_client_id_setter::create_uniq_id;
 use super::send_result::SendResult;
-use crate::client::{MQClientInstance, RouteOf, SendReply};
+use crate::client::{MQClientInstance, RouteOf, SendReply, SendRequest};
 use crate::client_config::Namespace;
 use crate::error::{Error, Result, client_error_code};
 use crate::sync::{Arc, Deadline, system_time_millis};
@@ -228,11 +228,12 @@ impl Prepared {
         changed
     }
 
-    fn header_to(&self, master: &Master, mq: &MessageQueue) -> SendMessageRequestHeader {
-        SendMessageRequestHeader {
+    fn request_to<'a>(&'a self, master: &'a Master, mq: &MessageQueue) -> SendRequest<'a> {
+        SendRequest {
+            header: &self.header,
             queue_id: mq.queue_id(),
-            broker_name: Some(master.broker_name.clone()),
-            ..self.header.clone()
+            broker_name: &master.broker_name,
+            body: &self.body,
         }
     }
 
@@ -308,11 +309,10 @@ pub(crate) fn send_kernel(
     deadline: Deadline,
 ) -> Result<SendResult> {
     let master = Master::find(instance, &message.topic, mq, deadline)?;
-    let header = message.header_to(&master, mq);
-    let body = message.body.clone();
+    let request = message.request_to(&master, mq);
     let reply = instance
         .api()
-        .send_message(&master.addr, header, body, deadline);
+        .send_message(&master.addr, &request, deadline);
     message.result(instance, mq, reply)
 }
 
@@ -325,13 +325,13 @@ pub(super) fn send_kernel_async(
     callback: impl FnOnce(Result<SendResult>) + Send + 'static,
 ) {
     let mq = attempt.mq.clone();
-    let header = message.header_to(master, &mq);
-    let body = message.body.clone();
     let of = Arc::clone(instance);
-    let completion = move |reply| callback(message.result(&of, &mq, reply));
+    let sent = Arc::clone(&message);
+    let completion = move |reply| callback(sent.result(&of, &mq, reply));
+    let request = message.request_to(master, &attempt.mq);
     instance
         .api()
-        .send_message_async(&master.addr, header, body, attempt.deadline, completion);
+        .send_message_async(&master.addr, &request, attempt.deadline, completion);
 }
 
 /// [`send_kernel`] without an answer.
@@ -342,10 +342,8 @@ pub(super) fn send_kernel_oneway(
     deadline: Deadline,
 ) -> Result<()> {
     let master = Master::find(instance, &message.topic, mq, deadline)?;
-    let header = message.header_to(&master, mq);
-    instance
-        .api()
-        .send_message_oneway(&master.addr, header, message.body.clone())
+    let request = message.request_to(&master, mq);
+    instance.api().send_message_oneway(&master.addr, &request)
 }
 
 /// Whether a message can be sent at all.

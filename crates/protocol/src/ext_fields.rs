@@ -1,51 +1,150 @@
-use std::borrow::Cow;
+use std::fmt::{self, Write as _};
+use std::ops::Range;
 
 /// The custom header of a command: text fields in the order they were added.
 ///
 /// Headers have a dozen fields, so a scan of a small vector beats a map, and the order of the first
-/// encoding is kept. Equal only when that order is equal too.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ExtFields(Vec<(Cow<'static, str>, String)>);
+/// encoding is kept. Names and values lie in one text, since a text of its own for each would be
+/// most of the cost of a small command. Equal only when that order is equal too.
+#[derive(Clone, Default)]
+pub struct ExtFields {
+    text: String,
+    fields: Vec<Field>,
+    /// A bit for each name there may be; without its bit a name is not looked for.
+    names: u64,
+}
+
+/// Where a field lies in the text.
+#[derive(Debug, Clone)]
+struct Field {
+    name: Range<usize>,
+    value: Range<usize>,
+}
+
+/// What a header of a dozen fields has room in.
+const TEXT_CAPACITY: usize = 256;
+const FIELDS_CAPACITY: usize = 16;
 
 impl ExtFields {
     /// No fields.
     pub const fn new() -> Self {
-        Self(Vec::new())
+        Self {
+            text: String::new(),
+            fields: Vec::new(),
+            names: 0,
+        }
     }
 
     /// The value of a field, or `None` when it is absent.
     pub fn get(&self, name: &str) -> Option<&str> {
-        self.0
-            .iter()
-            .find(|(key, _)| key == name)
-            .map(|(_, value)| value.as_str())
+        let field = self.fields.get(self.position(name)?)?;
+        self.text.get(field.value.clone())
     }
 
     /// Sets a field, replacing an earlier value.
-    pub fn set(&mut self, name: impl Into<Cow<'static, str>>, value: impl Into<String>) {
-        let name = name.into();
-        let value = value.into();
-        match self.0.iter_mut().find(|(key, _)| *key == name) {
-            Some(entry) => entry.1 = value,
-            None => self.0.push((name, value)),
+    pub fn set(&mut self, name: impl AsRef<str>, value: impl AsRef<str>) {
+        self.write(name.as_ref(), |text| text.push_str(value.as_ref()));
+    }
+
+    /// [`set`](Self::set) to what a value is displayed as.
+    pub(crate) fn set_displayed(&mut self, name: &str, value: impl fmt::Display) {
+        self.write(name, |text| {
+            // Writing to a text does not fail, and values that may fail to be displayed do not come here.
+            let _ = write!(text, "{value}");
+        });
+    }
+
+    fn write(&mut self, name: &str, write: impl FnOnce(&mut String)) {
+        match self.position(name) {
+            Some(at) => self.replace(at, write),
+            None => self.push(name, write),
         }
+    }
+
+    /// Adds a field whose name is known to be new, or is sorted out later.
+    fn push(&mut self, name: &str, write: impl FnOnce(&mut String)) {
+        if self.fields.is_empty() {
+            self.fields.reserve(FIELDS_CAPACITY);
+            self.text.reserve(TEXT_CAPACITY);
+        }
+        let start = self.text.len();
+        self.text.push_str(name);
+        let middle = self.text.len();
+        write(&mut self.text);
+        self.names |= bit_of(name);
+        self.fields.push(Field {
+            name: start..middle,
+            value: middle..self.text.len(),
+        });
+    }
+
+    /// The new value goes to the end of the text. The old one's place is lost, unless it is the end:
+    /// a field is set anew once or twice, by hooks.
+    fn replace(&mut self, at: usize, write: impl FnOnce(&mut String)) {
+        let Some(field) = self.fields.get_mut(at) else {
+            return;
+        };
+        if field.value.end == self.text.len() {
+            self.text.truncate(field.value.start);
+        }
+        let start = self.text.len();
+        write(&mut self.text);
+        field.value = start..self.text.len();
+    }
+
+    fn position(&self, name: &str) -> Option<usize> {
+        if self.names & bit_of(name) == 0 {
+            return None;
+        }
+        let is_it = |field: &Field| self.text.get(field.name.clone()) == Some(name);
+        self.fields.iter().position(is_it)
     }
 
     /// All fields, in the order they were added.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.0
+        let text = |range: &Range<usize>| self.text.get(range.clone()).unwrap_or_default();
+        self.fields
             .iter()
-            .map(|(name, value)| (name.as_ref(), value.as_str()))
+            .map(move |field| (text(&field.name), text(&field.value)))
     }
 
     /// The number of fields.
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.fields.len()
     }
 
     /// Whether there are no fields.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.fields.is_empty()
+    }
+
+    /// The bytes of all names and values, or somewhat more.
+    pub(crate) fn text_length(&self) -> usize {
+        self.text.len()
+    }
+}
+
+/// Names of different bits are different.
+fn bit_of(name: &str) -> u64 {
+    let bytes = name.as_bytes();
+    let of = |byte: Option<&u8>| byte.copied().map_or(0, u32::from);
+    let mixed = of(bytes.first())
+        .wrapping_add(of(bytes.last()).wrapping_mul(5))
+        .wrapping_add((bytes.len() as u32).wrapping_mul(11));
+    1_u64.wrapping_shl(mixed)
+}
+
+impl PartialEq for ExtFields {
+    fn eq(&self, other: &Self) -> bool {
+        self.iter().eq(other.iter())
+    }
+}
+
+impl Eq for ExtFields {}
+
+impl fmt::Debug for ExtFields {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.iter()).finish()
     }
 }
 
@@ -53,24 +152,84 @@ impl ExtFields {
 /// a hostile one of some megabytes would keep its reader busy for hours.
 const SCANNED: usize = 64;
 
+/// Gathers the fields of a header that is being read; of two of one name the later one counts.
+#[derive(Debug, Default)]
+pub(crate) struct ReceivedFields {
+    fields: ExtFields,
+    /// Where the name of a field begins whose value has not come yet.
+    begun: usize,
+}
+
+impl ReceivedFields {
+    pub(crate) fn push(&mut self, name: &str, value: &str) {
+        self.begin(name);
+        self.end(|text| text.push_str(value));
+    }
+
+    /// Takes down the name of a field.
+    pub(crate) fn begin(&mut self, name: &str) {
+        let text = &mut self.fields.text;
+        if text.is_empty() {
+            self.fields.fields.reserve(FIELDS_CAPACITY);
+            text.reserve(TEXT_CAPACITY);
+        }
+        self.begun = text.len();
+        text.push_str(name);
+    }
+
+    /// Takes down its value, which `write` appends to the text.
+    pub(crate) fn end(&mut self, write: impl FnOnce(&mut String)) {
+        let ExtFields {
+            text,
+            fields,
+            names,
+        } = &mut self.fields;
+        let name = self.begun..text.len();
+        write(text);
+        let value = name.end..text.len();
+        let name_of = |field: &Field| text.get(field.name.clone()).unwrap_or_default();
+        let field = Field { name, value };
+        let bit = bit_of(name_of(&field));
+        let earlier = if fields.len() < SCANNED && *names & bit != 0 {
+            fields
+                .iter_mut()
+                .find(|known| name_of(known) == name_of(&field))
+        } else {
+            None
+        };
+        *names |= bit;
+        match earlier {
+            Some(known) => *known = field,
+            None => fields.push(field),
+        }
+    }
+
+    /// The field that was begun has no value.
+    pub(crate) fn leave_out(&mut self) {
+        self.fields.text.truncate(self.begun);
+    }
+
+    pub(crate) fn finish(self) -> ExtFields {
+        let mut all = self.fields;
+        if all.len() > SCANNED {
+            let ExtFields { text, fields, .. } = &mut all;
+            let name_of = |field: &Field| text.get(field.name.clone()).unwrap_or_default();
+            fields.reverse();
+            fields.sort_by(|a, b| name_of(a).cmp(name_of(b)));
+            fields.dedup_by(|earlier, kept| name_of(earlier) == name_of(kept));
+        }
+        all
+    }
+}
+
 /// Of two fields of one name the later one counts. More than 64 fields end up in the order of their
 /// names.
-impl<N: Into<Cow<'static, str>>, V: Into<String>> FromIterator<(N, V)> for ExtFields {
+impl<N: AsRef<str>, V: AsRef<str>> FromIterator<(N, V)> for ExtFields {
     fn from_iter<I: IntoIterator<Item = (N, V)>>(fields: I) -> Self {
-        let mut all: Vec<(Cow<'static, str>, String)> = fields
-            .into_iter()
-            .map(|(name, value)| (name.into(), value.into()))
-            .collect();
-        if all.len() <= SCANNED {
-            let mut few = Self::new();
-            for (name, value) in all {
-                few.set(name, value);
-            }
-            return few;
+        let mut received = ReceivedFields::default();
+        for (name, value) in fields {
+            received.push(name.as_ref(), value.as_ref());
         }
-        all.reverse();
-        all.sort_by(|a, b| a.0.cmp(&b.0));
-        all.dedup_by(|later, kept| later.0 == kept.0);
-        Self(all)
+        received.finish()
     }
 }

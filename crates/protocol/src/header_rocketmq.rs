@@ -2,7 +2,8 @@
 
 use bytes::{Buf, BufMut, BytesMut};
 
-use crate::{CodecError, ExtFields, LanguageCode, RemotingCommand};
+use crate::ext_fields::ReceivedFields;
+use crate::{CodecError, LanguageCode, RemotingCommand};
 
 /// Whether a code fits the two bytes that the form has for it.
 pub(crate) const fn holds(code: i32) -> bool {
@@ -73,7 +74,7 @@ pub(crate) fn decode(mut header: &[u8]) -> Result<RemotingCommand, CodecError> {
     command.remark = take_long_text(input, "remark")?.map(str::to_owned);
     let length = input.try_get_i32().map_err(|_| CUT)?;
     let mut block = take(input, length, "header fields")?;
-    let mut fields = Vec::new();
+    let mut fields = ReceivedFields::default();
     while !block.is_empty() {
         let length = block.try_get_i16().map_err(|_| CUT)?;
         let name = text(
@@ -82,10 +83,10 @@ pub(crate) fn decode(mut header: &[u8]) -> Result<RemotingCommand, CodecError> {
         )?;
         let value = take_long_text(&mut block, "field value")?;
         if let (false, Some(value)) = (name.is_empty(), value) {
-            fields.push((name.to_owned(), value));
+            fields.push(name, value);
         }
     }
-    command.ext_fields = fields.into_iter().collect::<ExtFields>();
+    command.ext_fields = fields.finish();
     Ok(command)
 }
 

@@ -162,6 +162,8 @@ impl RemotingCommand {
     }
 
     fn encode_at(&self, start: usize, out: &mut BytesMut) -> Result<(), CodecError> {
+        let expected = header_json::expected_length(self).saturating_add(self.body_bytes().len());
+        out.reserve(expected.saturating_add(8));
         out.put_u64(0);
         let serialize_type = if header_rocketmq::holds(self.code) {
             self.serialize_type

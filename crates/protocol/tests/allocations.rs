@@ -1,4 +1,4 @@
-//! How many allocations the messages of a pull reply cost. The figures are exact: a change that adds
+//! How many allocations messages and small commands cost. The figures are exact: a change that adds
 //! one to each message is seen here, not in a profile some day.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -6,7 +6,13 @@ use std::alloc::System;
 use std::sync::{Mutex, PoisonError};
 
 use bytes::{Bytes, BytesMut};
-use rocketmq_protocol::{MessageExt, StoredMessage, StoredMessages, SubscriptionData, property};
+use rocketmq_protocol::header::{
+    PullMessageResponseHeader, SendMessageRequestHeader, SendMessageResponseHeader,
+};
+use rocketmq_protocol::{
+    MessageExt, RemotingCommand, SerializeType, StoredMessage, StoredMessages, SubscriptionData,
+    property, request_code,
+};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 
 #[global_allocator]
@@ -123,4 +129,74 @@ fn who_wants_a_map_or_memory_of_its_own_pays_for_it() {
         OF_A_REPLY + 2 * COUNT,
         "one copy of body and properties, and the count of its users"
     );
+}
+
+/// The fields' text and their places.
+const OF_FIELDS: usize = 2;
+
+#[test]
+fn a_request_to_send_takes_its_fields_and_its_frame() {
+    let header = SendMessageRequestHeader {
+        producer_group: "group".to_owned(),
+        topic: "Topic".to_owned(),
+        default_topic: "TBW102".to_owned(),
+        default_topic_queue_nums: 4,
+        born_timestamp: 1_790_000_000_000,
+        properties: Some(format!(
+            "TAGS\u{1}TagA\u{2}UNIQ_KEY\u{1}{:032X}\u{2}WAIT\u{1}true\u{2}",
+            7
+        )),
+        reconsume_times: Some(0),
+        unit_mode: Some(false),
+        batch: Some(false),
+        ..SendMessageRequestHeader::default()
+    };
+    let body = Bytes::from_static(&[7; 1024]);
+    for form in [SerializeType::Json, SerializeType::RocketMq] {
+        let count = allocations(|| {
+            let mut request =
+                RemotingCommand::request_without_header(request_code::SEND_MESSAGE_V2)
+                    .with_body(body.clone());
+            request.serialize_type = form;
+            header.encode_v2_for(3, "broker-a", &mut request.ext_fields);
+            let mut frame = BytesMut::new();
+            request.encode(&mut frame).unwrap();
+            assert!(frame.len() > 1024);
+        });
+        assert_eq!(count, OF_FIELDS + 1, "{form:?}");
+    }
+}
+
+fn content(header: &str) -> Bytes {
+    let mut content = (header.len() as u32).to_be_bytes().to_vec();
+    content.extend_from_slice(header.as_bytes());
+    let content = Bytes::from(content);
+    drop(content.clone());
+    content
+}
+
+#[test]
+fn a_reply_takes_its_fields_and_what_is_made_of_them() {
+    let sent = content(
+        r#"{"code":0,"extFields":{"queueId":"3","TRACE_ON":"true","MSG_REGION":"DefaultRegion",
+        "msgId":"7F00000100002A9F0000000000000400","queueOffset":"1234567"},"flag":1,
+        "language":"JAVA","opaque":9,"serializeTypeCurrentRPC":"JSON","version":513}"#,
+    );
+    let count = allocations(|| {
+        let reply = RemotingCommand::decode(sent.clone()).unwrap();
+        let header: SendMessageResponseHeader = reply.decode_header().unwrap();
+        assert_eq!(header.msg_id.len(), 32);
+    });
+    assert_eq!(count, OF_FIELDS + 1, "the id is a text of its own");
+    let pulled = content(
+        r#"{"code":0,"extFields":{"suggestWhichBrokerId":"0","nextBeginOffset":"32","minOffset":"0",
+        "topicSysFlag":"0","groupSysFlag":"0","maxOffset":"123456"},"flag":1,"language":"JAVA",
+        "opaque":9,"remark":"FOUND","serializeTypeCurrentRPC":"JSON","version":513}"#,
+    );
+    let count = allocations(|| {
+        let reply = RemotingCommand::decode(pulled.clone()).unwrap();
+        let header: PullMessageResponseHeader = reply.decode_header().unwrap();
+        assert_eq!(header.next_begin_offset, 32);
+    });
+    assert_eq!(count, OF_FIELDS + 1, "the remark is a text of its own");
 }

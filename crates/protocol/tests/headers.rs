@@ -23,7 +23,7 @@ fn check<H: CommandCustomHeader + Debug + PartialEq>(fields: &str) {
             "s" => format!("text {number}"),
             other => panic!("unknown kind {other}"),
         };
-        all.set((*name).to_owned(), value);
+        all.set(name, value);
     }
     let header = H::decode(&all).unwrap();
     let mut written = ExtFields::new();
@@ -59,7 +59,7 @@ fn check<H: CommandCustomHeader + Debug + PartialEq>(fields: &str) {
         assert_eq!(written.get(name), None, "{} without {name}", H::NAME);
         if *kind != "s" {
             let mut odd = without(name);
-            odd.set((*name).to_owned(), "x");
+            odd.set(name, "x");
             assert!(H::decode(&odd).is_err(), "{} with a bad {name}", H::NAME);
         }
     }

@@ -17,7 +17,7 @@ pub(crate) use offset::{QueueAt, SearchFor};
 pub(crate) use pull::PullReply;
 use rocketmq_protocol::header::CommandCustomHeader;
 use rocketmq_protocol::{RemotingCommand, response_code};
-pub(crate) use send::SendReply;
+pub(crate) use send::{SendReply, SendRequest};
 pub(crate) use transaction::RecallReply;
 
 use crate::client_config::vip_address;

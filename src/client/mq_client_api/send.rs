@@ -1,7 +1,6 @@
 use bytes::Bytes;
 use rocketmq_protocol::header::{
-    ConsumerSendMsgBackRequestHeader, SendMessageRequestHeader, SendMessageRequestHeaderV2,
-    SendMessageResponseHeader,
+    ConsumerSendMsgBackRequestHeader, SendMessageRequestHeader, SendMessageResponseHeader,
 };
 use rocketmq_protocol::{RemotingCommand, request_code, response_code};
 
@@ -20,18 +19,43 @@ pub(crate) struct SendReply {
     pub(crate) trace_on: bool,
 }
 
+/// One attempt to send a message: what all its attempts have in common, and where this one goes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SendRequest<'a> {
+    /// Its own queue and broker do not count.
+    pub(crate) header: &'a SendMessageRequestHeader,
+    pub(crate) queue_id: i32,
+    pub(crate) broker_name: &'a str,
+    pub(crate) body: &'a Bytes,
+}
+
+impl SendRequest<'_> {
+    fn command(&self) -> RemotingCommand {
+        let code = if self.header.batch == Some(true) {
+            request_code::SEND_BATCH_MESSAGE
+        } else {
+            send_code(self.header)
+        };
+        let mut request =
+            RemotingCommand::request_without_header(code).with_body(self.body.clone());
+        let fields = &mut request.ext_fields;
+        self.header
+            .encode_v2_for(self.queue_id, self.broker_name, fields);
+        request
+    }
+}
+
 impl MQClientApi {
     /// Sends a message with the short header names, as Java does by default; a batch under its own
     /// code.
     pub(crate) fn send_message(
         &self,
         addr: &str,
-        header: SendMessageRequestHeader,
-        body: Bytes,
+        message: &SendRequest<'_>,
         deadline: Deadline,
     ) -> Result<SendReply> {
         let addr = &*self.vip(addr);
-        let request = send_request(header, body);
+        let request = message.command();
         let reply = self.remoting.invoke_sync(addr, request, deadline)?;
         send_reply(addr, reply)
     }
@@ -41,14 +65,13 @@ impl MQClientApi {
     pub(crate) fn send_message_async(
         &self,
         addr: &str,
-        header: SendMessageRequestHeader,
-        body: Bytes,
+        message: &SendRequest<'_>,
         deadline: Deadline,
         completion: impl FnOnce(Result<SendReply>) + Send + 'static,
     ) {
         let addr = self.vip(addr);
         let from = addr.clone().into_owned();
-        let request = send_request(header, body);
+        let request = message.command();
         self.remoting
             .invoke_async_in_place(&addr, request, deadline, move |outcome| {
                 completion(outcome.and_then(|reply| send_reply(&from, reply)));
@@ -56,13 +79,8 @@ impl MQClientApi {
     }
 
     /// [`send_message`](Self::send_message) without an answer.
-    pub(crate) fn send_message_oneway(
-        &self,
-        addr: &str,
-        header: SendMessageRequestHeader,
-        body: Bytes,
-    ) -> Result<()> {
-        let request = send_request(header, body);
+    pub(crate) fn send_message_oneway(&self, addr: &str, message: &SendRequest<'_>) -> Result<()> {
+        let request = message.command();
         self.remoting.invoke_oneway(&self.vip(addr), request)
     }
 
@@ -95,15 +113,6 @@ impl MQClientApi {
                 callback(outcome.and_then(|reply| expect_success(&from, reply).map(|_| ())));
             });
     }
-}
-
-fn send_request(header: SendMessageRequestHeader, body: Bytes) -> RemotingCommand {
-    let code = if header.batch == Some(true) {
-        request_code::SEND_BATCH_MESSAGE
-    } else {
-        send_code(&header)
-    };
-    RemotingCommand::request(code, &SendMessageRequestHeaderV2(header)).with_body(body)
 }
 
 fn send_reply(addr: &str, reply: RemotingCommand) -> Result<SendReply> {

@@ -40,7 +40,7 @@ pub(super) fn consume_directly(broker: &Broker, mut request: RemotingCommand, re
         return reply.send(failure(&request, response_code::SYSTEM_ERROR, remark));
     };
     let fields = &mut request.ext_fields;
-    fields.set("brokerName", broker.name.to_string());
+    fields.set("brokerName", &broker.name);
     let topic = header.topic.unwrap_or_default();
     if let Some(config) = broker.store.topic(&topic) {
         fields.set("topicSysFlag", config.topic_sys_flag.to_string());

@@ -125,7 +125,7 @@ macro_rules! parsed_field {
     ($($kind:ty),+) => {$(
         impl HeaderField for $kind {
             fn encode(&self, name: &'static str, fields: &mut ExtFields) {
-                fields.set(name, self.to_string());
+                fields.set_displayed(name, self);
             }
 
             fn decode(

@@ -62,13 +62,25 @@ const SHORT: Names = [
 ];
 
 impl SendMessageRequestHeader {
-    fn encode_as(&self, names: Names, fields: &mut ExtFields) {
+    /// Adds the fields under their short names, but for another queue and broker: what the attempts
+    /// to send one message differ in.
+    pub fn encode_v2_for(&self, queue_id: i32, broker_name: &str, fields: &mut ExtFields) {
+        self.encode_as(SHORT, queue_id, Some(broker_name), fields);
+    }
+
+    fn encode_as(
+        &self,
+        names: Names,
+        queue_id: i32,
+        broker_name: Option<&str>,
+        fields: &mut ExtFields,
+    ) {
         let [a, b, c, d, e, f, g, h, i, j, k, l, m, n] = names;
         self.producer_group.encode(a, fields);
         self.topic.encode(b, fields);
         self.default_topic.encode(c, fields);
         self.default_topic_queue_nums.encode(d, fields);
-        self.queue_id.encode(e, fields);
+        queue_id.encode(e, fields);
         self.sys_flag.encode(f, fields);
         self.born_timestamp.encode(g, fields);
         self.flag.encode(h, fields);
@@ -77,7 +89,9 @@ impl SendMessageRequestHeader {
         self.unit_mode.encode(k, fields);
         self.max_reconsume_times.encode(l, fields);
         self.batch.encode(m, fields);
-        self.broker_name.encode(n, fields);
+        if let Some(broker_name) = broker_name {
+            fields.set(n, broker_name);
+        }
     }
 
     fn decode_as(
@@ -109,7 +123,7 @@ impl CommandCustomHeader for SendMessageRequestHeader {
     const NAME: &'static str = "SendMessageRequestHeader";
 
     fn encode(&self, fields: &mut ExtFields) {
-        self.encode_as(LONG, fields);
+        self.encode_as(LONG, self.queue_id, self.broker_name.as_deref(), fields);
     }
 
     fn decode(fields: &ExtFields) -> Result<Self, CodecError> {
@@ -121,7 +135,13 @@ impl CommandCustomHeader for SendMessageRequestHeaderV2 {
     const NAME: &'static str = "SendMessageRequestHeaderV2";
 
     fn encode(&self, fields: &mut ExtFields) {
-        self.0.encode_as(SHORT, fields);
+        let Self(header) = self;
+        header.encode_as(
+            SHORT,
+            header.queue_id,
+            header.broker_name.as_deref(),
+            fields,
+        );
     }
 
     fn decode(fields: &ExtFields) -> Result<Self, CodecError> {

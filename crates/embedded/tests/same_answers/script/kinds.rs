@@ -46,7 +46,7 @@ impl Script {
     fn note_without(&mut self, what: &str, mut answer: RemotingCommand, fields: &[&str]) {
         for field in fields {
             if answer.ext_fields.get(field).is_some() {
-                answer.ext_fields.set((*field).to_owned(), "SOME");
+                answer.ext_fields.set(field, "SOME");
             }
         }
         self.note(what, &answer, Compare::All);
