@@ -16,7 +16,7 @@ use crate::sync::Arc;
 /// Sends messages to the brokers of their topic, from any number of threads.
 ///
 /// Clones are the same producer. When the last one is dropped without a shutdown, the producer shuts
-/// down within a second.
+/// down within a second, and only the log tells of it.
 ///
 /// # Java
 /// `DefaultMQProducer`.
