@@ -106,8 +106,8 @@ impl DefaultMQProducer {
             .create_topic(key, &wrapped, queue_num)
     }
 
-    fn namespace(&self) -> &Namespace {
-        &self.handle.client().config.send.namespace
+    pub(super) fn namespace(&self) -> &Namespace {
+        &self.inner().config.send.namespace
     }
 
     /// The queues of a topic that can be written, in the order in which sends go round them: by
