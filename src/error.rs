@@ -30,7 +30,8 @@ pub mod client_error_code {
 }
 
 /// Why a call failed. The variants are the exceptions of the Java client, so that what is written
-/// about those holds here.
+/// about those holds here; what Java says by an `MQClientException` without a code about the client's
+/// state, its settings or a message has a variant of its own.
 ///
 /// Its text names the server, topic or queue, and the cause underneath. After a failed send,
 /// [`may_have_been_stored`](Self::may_have_been_stored) says whether sending again may store the

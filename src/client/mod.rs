@@ -35,7 +35,7 @@ pub(crate) use mq_client_api::{
 pub(crate) use mq_client_instance::MQClientInstance;
 pub use mq_client_manager::MQClientManager;
 pub(crate) use mq_client_manager::{Membership, Role};
-pub(crate) use mq_consumer_inner::{Look, MQConsumerInner, Members, TopicBalance};
+pub(crate) use mq_consumer_inner::{MQConsumerInner, Members, TopicBalance};
 pub(crate) use mq_producer_inner::{MQProducerInner, TransactionCheck};
 pub(crate) use pull_message_service::MessageRequest;
 pub(crate) use request_future_holder::{RequestEnd, RequestFutureHolder, RequestOf, no_reply};

@@ -21,7 +21,7 @@ use crate::remoting::{
     ChannelEventListener, EventLoop, MioRemotingClient, RequestProcessor, TopAddressing,
 };
 use crate::service::{
-    JoinOutcome, ScheduledService, ServiceHandle, ServiceState, ServiceThread, Task, ThreadPool,
+    ScheduledService, ServiceHandle, ServiceState, ServiceThread, Task, ThreadPool,
 };
 use crate::sync::{Arc, Deadline, Mutex, Weak, add, now};
 
@@ -268,13 +268,16 @@ impl MQClientInstance {
             service.make_stop();
         }
         self.pull_requests.close();
-        let mut joined = ended(self.rebalance_service.shutdown_until(deadline));
-        joined &= ended(self.pull_message_service.shutdown_until(deadline));
-        joined &= ended(self.heartbeat_service.shutdown_until(deadline));
-        joined &= ended(self.topic_route_service.shutdown_until(deadline));
-        joined &= ended(self.offset_persist_service.shutdown_until(deadline));
+        let mut joined = self.rebalance_service.shutdown_until(deadline).is_over();
+        joined &= self.pull_message_service.shutdown_until(deadline).is_over();
+        joined &= self.heartbeat_service.shutdown_until(deadline).is_over();
+        joined &= self.topic_route_service.shutdown_until(deadline).is_over();
+        joined &= self
+            .offset_persist_service
+            .shutdown_until(deadline)
+            .is_over();
         if let Some(service) = &self.name_server_address_service {
-            joined &= ended(service.shutdown_until(deadline));
+            joined &= service.shutdown_until(deadline).is_over();
         }
         joined &= self.api.remoting().close(deadline);
         let pool = self.executor.shutdown(deadline);
@@ -383,10 +386,6 @@ impl fmt::Debug for MQClientInstance {
 
 fn handle<S: ServiceThread>(service: S) -> ServiceHandle<S> {
     ServiceHandle::new(Arc::new(service))
-}
-
-fn ended(outcome: JoinOutcome) -> bool {
-    matches!(outcome, JoinOutcome::Joined | JoinOutcome::NotStarted)
 }
 
 /// A broker that is connected again may have forgotten this client: it is told, and the groups are

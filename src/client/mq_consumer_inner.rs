@@ -5,15 +5,6 @@ use rocketmq_protocol::{MessageExt, MessageQueue};
 
 use crate::sync::Arc;
 
-/// What a look at a consumer's queues begins with.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Look {
-    /// Whether all that was done without knowing the group's members is as it should be.
-    pub(crate) balanced: bool,
-    /// The topics for which the members are to be asked for.
-    pub(crate) topics: Vec<String>,
-}
-
 /// The members of a group as a broker names them.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Members<'a> {
@@ -53,9 +44,9 @@ pub(crate) trait MQConsumerInner: Send + Sync {
     /// Whether it may be rebalanced yet; while it starts, requests wait for the start's end.
     fn is_ready(&self) -> bool;
 
-    /// Begins a look at its queues: does what needs no list of members, and names the topics that
+    /// Begins a look at its queues: does what needs no list of members, and returns the topics that
     /// need one. This and [`rebalance_by_topic`](Self::rebalance_by_topic) are called by one thread.
-    fn begin_rebalance(self: Arc<Self>) -> Look;
+    fn begin_rebalance(self: Arc<Self>) -> Vec<String>;
 
     /// Makes the queues of a topic that it works on those that are its own among these members.
     fn rebalance_by_topic(self: Arc<Self>, topic: &str, members: Members<'_>) -> TopicBalance;

@@ -8,7 +8,7 @@ use log::Level;
 use super::group_registry::ConsumerTable;
 use super::member_lists::{AskFirst, MemberLists, MemberQuestions, Outcome, Verdict};
 use super::rebalance_pace::Pace;
-use super::{Look, MQConsumerInner, TopicBalance};
+use super::{MQConsumerInner, TopicBalance};
 use crate::service::{ServiceContext, ServiceThread, catch_panic};
 use crate::sync::{Arc, Deadline, Mutex, add, now};
 
@@ -108,19 +108,15 @@ impl RebalanceService {
             let Some(ask_first) = begun.flatten() else {
                 continue;
             };
-            let began = catch_panic(|| Arc::clone(consumer).begin_rebalance());
-            let look = began.unwrap_or_else(|reason| {
-                log::error!("rebalancing group {group} panicked: {reason}");
-                Look {
-                    balanced: false,
-                    topics: Vec::new(),
-                }
-            });
+            let begun = catch_panic(|| Arc::clone(consumer).begin_rebalance());
             pace.due_at(add(now(), self.wait_interval));
-            if !look.balanced {
-                pace.due_by(add(now(), self.min_interval));
+            match begun {
+                Ok(topics) => questions.ask(group, topics, &ask_first, now()),
+                Err(reason) => {
+                    log::error!("rebalancing group {group} panicked: {reason}");
+                    pace.due_by(add(now(), self.min_interval));
+                }
             }
-            questions.ask(group, look.topics, &ask_first, now());
         }
     }
 

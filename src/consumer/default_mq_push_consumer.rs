@@ -20,8 +20,8 @@ use crate::sync::Arc;
 /// least once to the group: again after a failure, and possibly again when its queue changes hands.
 ///
 /// Clones are the same consumer. Hold one for as long as messages are wanted: when the last one is
-/// dropped without a shutdown, the consumer shuts down within a second, without a warning. Nothing
-/// is delivered before [`start`](Self::start).
+/// dropped without a shutdown, the consumer shuts down within a second, and only the log tells of it.
+/// Nothing is delivered before [`start`](Self::start).
 ///
 /// # Java
 /// `DefaultMQPushConsumer` with a `MessageListenerConcurrently`, in CLUSTERING.
@@ -76,7 +76,8 @@ impl DefaultMQPushConsumer {
         }
     }
 
-    /// Begins to set up a member of a group.
+    /// Begins to set up a member of a group: at most 120 characters of `% | - _ 0-9 a-z A-Z`, and not
+    /// `DEFAULT_CONSUMER`; Java `consumerGroup`.
     pub fn builder(consumer_group: impl Into<String>) -> DefaultMQPushConsumerBuilder {
         DefaultMQPushConsumerBuilder::new(consumer_group.into())
     }

@@ -23,8 +23,8 @@ use super::rebalance_push_impl::RebalancePushImpl;
 use super::subscription_table::SubscriptionTable;
 use super::unreachable_brokers::UnreachableBrokers;
 use crate::client::{
-    Client, Look, MQClientInstance, MQClientManager, MQConsumerInner, Member, Members, Role,
-    RouteOf, ShutdownReport, TopicBalance, next_sub_version,
+    Client, MQClientInstance, MQClientManager, MQConsumerInner, Member, Members, Role, RouteOf,
+    ShutdownReport, TopicBalance, next_sub_version,
 };
 use crate::client_config::ClientConfig;
 use crate::error::Result;
@@ -366,17 +366,12 @@ impl MQConsumerInner for DefaultMQPushConsumerImpl {
         self.ready.load(Ordering::Acquire)
     }
 
-    fn begin_rebalance(self: Arc<Self>) -> Look {
-        let topics = if self.is_running() {
-            let hooks = RebalancePushImpl(&self);
-            self.rebalance.begin(&self.subscriptions.topics(), &hooks)
-        } else {
-            Vec::new()
-        };
-        Look {
-            balanced: true,
-            topics,
+    fn begin_rebalance(self: Arc<Self>) -> Vec<String> {
+        if !self.is_running() {
+            return Vec::new();
         }
+        let hooks = RebalancePushImpl(&self);
+        self.rebalance.begin(&self.subscriptions.topics(), &hooks)
     }
 
     fn rebalance_by_topic(self: Arc<Self>, topic: &str, members: Members<'_>) -> TopicBalance {

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use rocketmq_protocol::compression::CompressionType;
 use rocketmq_protocol::header::ConsumerSendMsgBackRequestHeader;
 use rocketmq_protocol::{Message, MessageExt, MessageQueue, mix_all, property};
 
@@ -11,7 +10,7 @@ use super::offset_store::broker_of;
 use super::process_queue::MessageInHands;
 use crate::client::{MOCK_BROKER_PREFIX, MQClientInstance, RouteOf, TopicPublishInfo};
 use crate::error::{Error, Result, client_error_code};
-use crate::producer::send_kernel::{COMPRESS_LEVEL, Prepared, SendSettings, send_kernel};
+use crate::producer::send_kernel::{Prepared, SendSettings, send_kernel};
 use crate::sync::Deadline;
 
 /// Java's timeout of giving a message back.
@@ -112,15 +111,11 @@ impl DefaultMQPushConsumerImpl {
         let info = TopicPublishInfo::new(instance.routes().publish_queues(&retry_topic));
         let retry = self.retry_of(message, &retry_topic);
         let settings = SendSettings {
-            producer_group: mix_all::CLIENT_INNER_PRODUCER_GROUP.to_owned(),
             namespace: self.config.namespace.clone(),
             unit_mode: self.config.unit_mode,
-            create_topic_key: mix_all::AUTO_CREATE_TOPIC_KEY_TOPIC.to_owned(),
             default_topic_queue_nums: 1,
-            compress_msg_body_over_howmuch: 4096,
-            compress_type: CompressionType::default(),
-            compress_level: COMPRESS_LEVEL,
             max_message_size: usize::MAX,
+            ..SendSettings::of(mix_all::CLIENT_INNER_PRODUCER_GROUP.to_owned())
         };
         let prepared = Prepared::new(&retry, &settings)?;
         // The broker that has the message has just failed, or is not the one to ask.

@@ -24,7 +24,8 @@ pub(crate) trait ServiceDetector: Send + Sync {
     fn detect(&self, endpoint: &str, timeout: Duration) -> bool;
 }
 
-/// The thread that probes brokers which a send did not reach.
+/// The thread that probes the brokers of which something is remembered, so that those that a send did
+/// not reach count as reachable again once they answer.
 ///
 /// It is there from the first time that the detector is on. While it is off the thread waits; a
 /// wake-up tells it of a change.

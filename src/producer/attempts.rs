@@ -146,10 +146,7 @@ impl Attempts {
         }
         let topic = &self.topic;
         let Some(error) = self.failure else {
-            return Err(Error::client(
-                client_error_code::NOT_FOUND_TOPIC_EXCEPTION,
-                format!("topic {topic} has no queue that can be written"),
-            ));
+            return Err(no_queue(topic));
         };
         if self.brokers_sent.is_empty() {
             return Err(error);
@@ -182,6 +179,14 @@ impl Attempts {
         }
         self.finish()
     }
+}
+
+/// There is nowhere to send to.
+pub(super) fn no_queue(topic: &str) -> Error {
+    Error::client(
+        client_error_code::NOT_FOUND_TOPIC_EXCEPTION,
+        format!("topic {topic} has no queue that can be written"),
+    )
 }
 
 /// No time is left for an attempt.

@@ -16,7 +16,7 @@ use crate::sync::Arc;
 /// Sends messages to the brokers of their topic, from any number of threads.
 ///
 /// Clones are the same producer. When the last one is dropped without a shutdown, the producer shuts
-/// down within a second.
+/// down within a second, and only the log tells of it.
 ///
 /// # Java
 /// `DefaultMQProducer`.
@@ -106,8 +106,8 @@ impl DefaultMQProducer {
             .create_topic(key, &wrapped, queue_num)
     }
 
-    fn namespace(&self) -> &Namespace {
-        &self.handle.client().config.send.namespace
+    pub(super) fn namespace(&self) -> &Namespace {
+        &self.inner().config.send.namespace
     }
 
     /// The queues of a topic that can be written, in the order in which sends go round them: by

@@ -1,29 +1,23 @@
 use std::time::Duration;
 
 use rocketmq_protocol::compression::CompressionType;
-use rocketmq_protocol::mix_all::AUTO_CREATE_TOPIC_KEY_TOPIC;
-use rocketmq_protocol::validators;
 
-use super::back_pressure_settings;
 use super::check_forbidden_hook::CheckForbiddenHook;
 use super::default_mq_producer::DefaultMQProducer;
-use super::default_mq_producer_impl::{
-    DEFAULT_RETRY_RESPONSE_CODES, DefaultMQProducerImpl, ProducerConfig,
-};
+use super::default_mq_producer_impl::DefaultMQProducerImpl;
 use super::end_transaction_hook::EndTransactionHook;
-use super::produce_accumulator::AutoBatchConfig;
+use super::producer_config::ProducerConfig;
 use super::producer_hooks::ProducerHooks;
-use super::send_kernel::{COMPRESS_LEVEL, SendSettings};
 use super::send_message_hook::SendMessageHook;
 use super::send_outcome::RetryPolicy;
 use super::trace_hooks::{EndTransactionTraceHookImpl, SendMessageTraceHookImpl};
 use super::trace_producer::{TraceOf, trace_dispatcher};
 use crate::client::MQClientManager;
-use crate::client_config::{self, ClientConfig, Namespace, client_config_setters};
+use crate::client_config::{self, ClientConfig, client_config_setters};
 use crate::error::{Error, Result};
-use crate::latency::{LatencyConfig, MQFaultStrategy};
+use crate::latency::MQFaultStrategy;
 use crate::sync::{Arc, Clock};
-use crate::trace::{AsyncTraceDispatcher, TraceConfig, trace_setters};
+use crate::trace::{AsyncTraceDispatcher, trace_setters};
 
 /// Sets up a [`DefaultMQProducer`]. Every setting has Java's default.
 #[derive(Debug, Clone)]
@@ -39,35 +33,7 @@ impl DefaultMQProducerBuilder {
         Self {
             client_config: ClientConfig::default(),
             manager: MQClientManager::global().clone(),
-            config: ProducerConfig {
-                send: SendSettings {
-                    producer_group,
-                    namespace: Namespace::default(),
-                    unit_mode: false,
-                    create_topic_key: AUTO_CREATE_TOPIC_KEY_TOPIC.to_owned(),
-                    default_topic_queue_nums: 4,
-                    compress_msg_body_over_howmuch: 4096,
-                    compress_type: CompressionType::default(),
-                    compress_level: COMPRESS_LEVEL,
-                    max_message_size: 4 * 1024 * 1024,
-                },
-                topics: Vec::new(),
-                send_msg_timeout: Duration::from_secs(3),
-                retry_times_when_send_failed: 2,
-                retry_times_when_send_async_failed: 2,
-                retry_policy: Arc::new(RetryPolicy {
-                    send_msg_max_timeout_per_request: None,
-                    retry_another_broker_when_not_store_ok: false,
-                    retry_response_codes: DEFAULT_RETRY_RESPONSE_CODES.into(),
-                }),
-                enable_backpressure_for_async_mode: false,
-                back_pressure_for_async_send_num: 1024,
-                back_pressure_for_async_send_size: 100 * 1024 * 1024,
-                auto_batch: AutoBatchConfig::default(),
-                latency: LatencyConfig::default(),
-                hooks: Arc::default(),
-                trace: TraceConfig::default(),
-            },
+            config: ProducerConfig::of(producer_group),
         }
     }
 
@@ -352,65 +318,15 @@ impl DefaultMQProducerBuilder {
     pub(super) fn build_impl(mut self) -> Result<DefaultMQProducerImpl> {
         let mut problems = Vec::new();
         self.client_config.validate(&mut problems);
-        let send = &mut self.config.send;
-        let namespace = self.client_config.namespace.clone();
-        send.producer_group = namespace.wrap(&send.producer_group).into_owned();
-        send.namespace = namespace;
-        send.unit_mode = self.client_config.unit_mode;
-        if let Err(error) = validators::check_group(&send.producer_group) {
-            problems.push(format!("producer group {:?}: {error}", send.producer_group));
-        }
-        if send.producer_group == "DEFAULT_PRODUCER" {
-            problems.push("producer group DEFAULT_PRODUCER is reserved".to_owned());
-        }
-        if let Err(error) = validators::check_topic(&send.create_topic_key) {
-            problems.push(format!(
-                "create_topic_key {:?}: {error}",
-                send.create_topic_key
-            ));
-        }
-        for topic in &self.config.topics {
-            if let Err(error) = validators::check_topic(&send.namespace.wrap(topic)) {
-                problems.push(format!("topics: {topic:?}: {error}"));
-            }
-        }
-        for (name, timeout) in [
-            ("send_msg_timeout", Some(self.config.send_msg_timeout)),
-            (
-                "send_msg_max_timeout_per_request",
-                self.config.retry_policy.send_msg_max_timeout_per_request,
-            ),
-        ] {
-            if let Some(timeout) = timeout.filter(|timeout| *timeout < Duration::from_millis(1)) {
-                problems.push(format!("{name} is {timeout:?}, the least is 1 ms"));
-            }
-        }
-        if send.default_topic_queue_nums < 1 {
-            problems.push(format!(
-                "default_topic_queue_nums is {}, the least is 1",
-                send.default_topic_queue_nums
-            ));
-        }
-        let (kind, level) = (send.compress_type, send.compress_level);
-        if let Some(levels) = kind.levels().filter(|levels| !levels.contains(&level)) {
-            problems.push(format!(
-                "compress_level is {level}, the range is {levels:?} for {kind:?}"
-            ));
-        }
-        if send.max_message_size == 0 {
-            problems.push("max_message_size is 0, the least is 1".to_owned());
-        }
-        problems.extend(back_pressure_settings::problems(
-            self.config.back_pressure_for_async_send_num,
-            self.config.back_pressure_for_async_send_size,
-        ));
-        let auto_batch = &self.config.auto_batch;
-        problems.extend(auto_batch.problems(self.config.send.max_message_size));
+        self.config.send.unit_mode = self.client_config.unit_mode;
+        self.config
+            .send
+            .move_into(self.client_config.namespace.clone());
+        self.config.validate(&mut problems);
         let strategy = MQFaultStrategy::new(&self.config.latency, Clock::Real);
         if let Err(wrong) = &strategy {
             problems.extend_from_slice(wrong);
         }
-        self.config.trace.validate(&mut problems);
         client_config::reject(problems)?;
         let strategy = strategy.map_err(|problems| Error::InvalidConfig { problems })?;
         let trace = self.trace_dispatcher()?;

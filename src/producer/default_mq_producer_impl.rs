@@ -1,76 +1,43 @@
-//! Behind the producer's handle: the send loop.
+//! Behind the producer's handle: what it has, its beginning and its end, and the sends it makes.
 
 use std::time::Duration;
 
-use rocketmq_protocol::{Message, MessageQueue, response_code};
+use rocketmq_protocol::{Message, MessageQueue};
 
 use super::async_send::{AsyncSend, Callback, Destination, End, RunOn};
-use super::attempts::{Attempts, Budget, used_up};
+use super::attempts::{Attempts, Budget, no_queue, used_up};
 use super::back_pressure::{BackPressure, Permit, Sends};
+use super::broker_probe::BrokerProbe;
 use super::in_flight::{Flight, InFlight};
-use super::produce_accumulator::{
-    Added, AggregateKey, AutoBatchConfig, Gathering, Part, ProduceAccumulator, Room,
-    split_send_result,
-};
-use super::producer_hooks::ProducerHooks;
-use super::send_kernel::{Prepared, SendSettings, check_properties, check_sendable};
-use super::send_outcome::{RetryPolicy, judge_oneway};
+use super::produce_accumulator::ProduceAccumulator;
+use super::producer_config::ProducerConfig;
+use super::send_kernel::{Prepared, SendSettings, check_properties};
+use super::send_outcome::judge_oneway;
 use super::send_result::SendResult;
 use super::transaction_checks::TransactionChecks;
 use crate::client::{
-    Client, MQClientInstance, MQClientManager, MQProducerInner, Member, QueueAt, Role, RouteOf,
+    Client, MQClientInstance, MQClientManager, MQProducerInner, Member, Role, RouteOf,
     ShutdownReport, TopicPublishInfo, TransactionCheck,
 };
 use crate::client_config::{ClientConfig, Namespace};
 use crate::error::{Error, Result, client_error_code};
-use crate::latency::{FaultDetector, LatencyConfig, MQFaultStrategy, Resolver, ServiceDetector};
-use crate::service::{JoinOutcome, ServiceHandle, ServiceState, SnapshotTable, Task, ThreadPool};
-use crate::sync::{Arc, Deadline, Mutex, OnceCell, Weak, channel, thread};
-use crate::trace::{AsyncTraceDispatcher, TraceConfig};
-
-/// Settings of a producer; never written after `build`.
-#[derive(Debug, Clone)]
-pub(super) struct ProducerConfig {
-    pub(super) send: SendSettings,
-    /// As the user knows them, namespace not included.
-    pub(super) topics: Vec<String>,
-    pub(super) send_msg_timeout: Duration,
-    pub(super) retry_times_when_send_failed: u32,
-    pub(super) retry_times_when_send_async_failed: u32,
-    pub(super) retry_policy: Arc<RetryPolicy>,
-    pub(super) enable_backpressure_for_async_mode: bool,
-    pub(super) back_pressure_for_async_send_num: usize,
-    pub(super) back_pressure_for_async_send_size: usize,
-    pub(super) auto_batch: AutoBatchConfig,
-    pub(super) latency: LatencyConfig,
-    pub(super) hooks: Arc<ProducerHooks>,
-    pub(super) trace: TraceConfig,
-}
-
-/// Java `DefaultMQProducer#retryResponseCodes`.
-pub(super) const DEFAULT_RETRY_RESPONSE_CODES: [i32; 8] = [
-    response_code::TOPIC_NOT_EXIST,
-    response_code::SERVICE_NOT_AVAILABLE,
-    response_code::SYSTEM_ERROR,
-    response_code::SYSTEM_BUSY,
-    response_code::NO_PERMISSION,
-    response_code::NO_BUYER_ID,
-    response_code::NOT_IN_CURRENT_UNIT,
-    response_code::GO_AWAY,
-];
+use crate::latency::{FaultDetector, MQFaultStrategy};
+use crate::service::{ServiceHandle, ServiceState, SnapshotTable, Task, ThreadPool};
+use crate::sync::{Arc, Deadline, Mutex, OnceCell, Weak, thread};
+use crate::trace::AsyncTraceDispatcher;
 
 #[derive(Debug)]
 pub(super) struct DefaultMQProducerImpl {
     pub(super) config: ProducerConfig,
     member: Member,
     /// Topic → its queues; empty ones are waited for.
-    topic_publish_info_table: SnapshotTable<TopicPublishInfo>,
+    pub(super) topic_publish_info_table: SnapshotTable<TopicPublishInfo>,
     fault_strategy: Arc<MQFaultStrategy>,
     /// There from the first time that the detector is on.
-    detector: Mutex<Option<ServiceHandle<FaultDetector<BrokerProbe>>>>,
-    in_flight: Arc<InFlight>,
+    pub(super) detector: Mutex<Option<ServiceHandle<FaultDetector<BrokerProbe>>>>,
+    pub(super) in_flight: Arc<InFlight>,
     pub(super) back_pressure: Arc<BackPressure>,
-    accumulator: Option<ProduceAccumulator>,
+    pub(super) accumulator: Option<ProduceAccumulator>,
     /// Goes on with asynchronous sends that have to wait for a route.
     pub(super) async_sender_executor: ThreadPool,
     /// Runs the user's callbacks, which may block: nothing else waits for its threads.
@@ -180,34 +147,6 @@ impl DefaultMQProducerImpl {
 
     pub(super) fn fault_strategy(&self) -> &Arc<MQFaultStrategy> {
         &self.fault_strategy
-    }
-
-    /// Switches the detector, and starts its thread when it is on for the first time.
-    pub(super) fn set_start_detector_enable(self: &Arc<Self>, enable: bool) -> Result<()> {
-        self.fault_strategy.set_start_detector_enable(enable);
-        if let Some(detector) = &*self.detector.lock() {
-            detector.wakeup();
-        }
-        if enable && self.member.is_running() {
-            return self.start_detector();
-        }
-        Ok(())
-    }
-
-    fn start_detector(self: &Arc<Self>) -> Result<()> {
-        let mut place = self.detector.lock();
-        let detector = place.get_or_insert_with(|| {
-            ServiceHandle::new(Arc::new(FaultDetector {
-                strategy: Arc::clone(&self.fault_strategy),
-                ports: BrokerProbe(Arc::downgrade(self)),
-            }))
-        });
-        let started = detector.start();
-        started.map(|_| ()).map_err(|error| Error::MQClient {
-            code: None,
-            reason: format!("the thread that probes brokers cannot be started: {error}"),
-            source: None,
-        })
     }
 
     /// The attempts of a send that may go to any queue.
@@ -348,7 +287,11 @@ impl DefaultMQProducerImpl {
         Ok((send, Held { permit, flight }))
     }
 
-    fn wait_for_room(&self, what: &Outgoing<'_>, budget: &Budget) -> Result<Option<Permit>> {
+    pub(super) fn wait_for_room(
+        &self,
+        what: &Outgoing<'_>,
+        budget: &Budget,
+    ) -> Result<Option<Permit>> {
         if !self.back_pressure.is_enabled() {
             return Ok(None);
         }
@@ -362,165 +305,6 @@ impl DefaultMQProducerImpl {
                 budget.timeout.as_millis()
             ),
         })
-    }
-
-    /// Whether a message is to be gathered with others: then there is room for it.
-    fn room_in_batch(&self, message: &Message) -> Option<(&ProduceAccumulator, Room)> {
-        let accumulator = self.accumulator.as_ref()?;
-        // What is wrong with it is said where it is sent by itself.
-        check_sendable(message, &self.config.send).ok()?;
-        Some((accumulator, accumulator.room_for(message)?))
-    }
-
-    /// Sends a message with others and waits for its result; `None` when it has to go by itself.
-    ///
-    /// # Java
-    /// `DefaultMQProducer#sendByAccumulator`
-    pub(super) fn send_by_accumulator(
-        self: &Arc<Self>,
-        message: &Message,
-        mq: Option<&MessageQueue>,
-    ) -> Option<Result<SendResult>> {
-        let (accumulator, room) = self.room_in_batch(message)?;
-        let timeout = self.config.send_msg_timeout;
-        let deadline = Deadline::after(timeout);
-        let flight = self.in_flight.begin();
-        let instance = match self.instance() {
-            Ok(instance) => instance,
-            Err(error) => return Some(Err(error)),
-        };
-        let (tell, told) = channel::bounded(1);
-        let callback = Box::new(move |outcome| {
-            let _ = tell.send(outcome);
-        });
-        let end = End::new(self, callback, RunOn::Finder, None, Some(flight));
-        let part = Part {
-            message: message.clone(),
-            end,
-            room,
-        };
-        let key = AggregateKey::new(message, mq, true);
-        let added = accumulator.add(&key, part, deadline, &instance);
-        self.carry_on(&key, added, &instance);
-        let longest = deadline.remaining().saturating_add(HAND_OVER);
-        let outcome = told.recv_timeout(longest);
-        Some(outcome.unwrap_or_else(|_| {
-            Err(Error::RemotingTimeout {
-                addr: format!("the broker of a batch for topic {}", message.topic()),
-                timeout,
-            })
-        }))
-    }
-
-    /// [`send_by_accumulator`](Self::send_by_accumulator) without waiting for the result. What has to
-    /// go by itself comes back with its callback.
-    pub(super) fn send_async_by_accumulator<C>(
-        self: &Arc<Self>,
-        message: Message,
-        mq: Option<&MessageQueue>,
-        callback: C,
-    ) -> Gathered<C>
-    where
-        C: FnOnce(Result<SendResult>, Message) + Send + 'static,
-    {
-        let Some((accumulator, room)) = self.room_in_batch(&message) else {
-            return Gathered::Alone(message, callback);
-        };
-        let retries = self.config.retry_times_when_send_async_failed;
-        let budget = Budget::new(retries, self.config.send_msg_timeout);
-        let flight = self.in_flight.begin();
-        let allowed = self.instance().and_then(|instance| {
-            let permit = self.wait_for_room(&Outgoing::One(&message), &budget)?;
-            Ok((instance, permit))
-        });
-        let (instance, permit) = match allowed {
-            Ok(allowed) => allowed,
-            Err(error) => return Gathered::Refused(error, message),
-        };
-        let returned = message.clone();
-        let callback = Box::new(move |outcome| callback(outcome, returned));
-        let end = End::new(self, callback, RunOn::Pool, permit, Some(flight));
-        let key = AggregateKey::new(&message, mq, false);
-        let part = Part { message, end, room };
-        let added = accumulator.add(&key, part, budget.deadline, &instance);
-        self.carry_on(&key, added, &instance);
-        Gathered::Yes
-    }
-
-    /// Sends the batches that are ready, and has the one that was begun sent in time.
-    fn carry_on(
-        self: &Arc<Self>,
-        key: &AggregateKey,
-        added: Added,
-        instance: &Arc<MQClientInstance>,
-    ) {
-        for batch in added.ready {
-            self.send_gathered(key, batch);
-        }
-        let (Some(number), Some(accumulator)) = (added.begun, &self.accumulator) else {
-            return;
-        };
-        let key = key.clone();
-        let weak = Arc::downgrade(self);
-        let delay = accumulator.batch_max_delay();
-        instance.timer().schedule_once(delay, move || {
-            let Some(this) = weak.upgrade() else {
-                return;
-            };
-            let producer = Arc::clone(&this);
-            let task = move || {
-                let accumulator = producer.accumulator.as_ref();
-                if let Some(batch) = accumulator.and_then(|a| a.take(&key, number)) {
-                    producer.send_gathered(&key, batch);
-                }
-            };
-            // Not on the timer's thread: hooks of the user run before a request. After the end of
-            // the pool there is no other.
-            if let Err(rejected) = this.async_sender_executor.execute(task) {
-                (rejected.task)();
-            }
-        });
-    }
-
-    fn send_gathered(self: &Arc<Self>, key: &AggregateKey, batch: Gathering) {
-        let mut messages = Vec::with_capacity(batch.parts.len());
-        let mut ends = Vec::with_capacity(batch.parts.len());
-        for part in batch.parts {
-            messages.push(part.message);
-            ends.push((part.end, part.room));
-        }
-        let tell = move |outcome: Result<SendResult>| {
-            let each = split_send_result(outcome, ends.len());
-            for ((end, _room), outcome) in ends.into_iter().zip(each) {
-                end.with(outcome);
-            }
-        };
-        let prepared = match &messages[..] {
-            [one] => Prepared::new(one, &self.config.send),
-            several => Prepared::gathered(several, key.tags.as_deref(), &self.config.send),
-        };
-        let mq = key.mq.as_ref().map(|mq| self.queue_of(&key.topic, mq));
-        let (prepared, mq) = match (prepared, mq.transpose()) {
-            (Ok(prepared), Ok(mq)) => (Arc::new(prepared), mq),
-            (Err(error), _) | (_, Err(error)) => return tell(Err(error)),
-        };
-        let retries = if key.sync {
-            self.config.retry_times_when_send_failed
-        } else {
-            self.config.retry_times_when_send_async_failed
-        };
-        let send = AsyncSend {
-            producer: Arc::clone(self),
-            instance: batch.instance,
-            prepared,
-            destination: mq.map_or(Destination::Any, Destination::Queue),
-            budget: Budget {
-                attempts: retries.saturating_add(1),
-                timeout: self.config.send_msg_timeout,
-                deadline: batch.deadline,
-            },
-        };
-        send.begin(End::new(self, Box::new(tell), RunOn::Finder, None, None));
     }
 
     /// A queue as brokers know it, of the topic that a message is for.
@@ -592,16 +376,6 @@ impl DefaultMQProducerImpl {
     }
 }
 
-/// Whether a message goes with others.
-pub(super) enum Gathered<C> {
-    /// It does, and its callback will run.
-    Yes,
-    /// It is not sent.
-    Refused(Error, Message),
-    /// It has to go by itself.
-    Alone(Message, C),
-}
-
 /// What an asynchronous send holds until its callback.
 #[derive(Debug)]
 pub(super) struct Held {
@@ -621,9 +395,6 @@ impl Held {
         )
     }
 }
-
-/// How long the result of a batch may take from its deadline to the sender that waits for it.
-const HAND_OVER: Duration = Duration::from_secs(5);
 
 /// What is sent in one request.
 #[derive(Debug, Clone, Copy)]
@@ -682,46 +453,6 @@ pub(super) fn select_of(
     })
 }
 
-fn no_queue(topic: &str) -> Error {
-    Error::client(
-        client_error_code::NOT_FOUND_TOPIC_EXCEPTION,
-        format!("topic {topic} has no queue that can be written"),
-    )
-}
-
-/// Finds brokers, and asks them for an offset (Java `DefaultMQProducerImpl#initTopicRoute` aside,
-/// its `ServiceDetector`).
-#[derive(Debug)]
-pub(super) struct BrokerProbe(Weak<DefaultMQProducerImpl>);
-
-impl Resolver for BrokerProbe {
-    fn resolve(&self, name: &str) -> Option<String> {
-        let instance = self.0.upgrade()?.instance().ok()?;
-        let addr = instance.brokers().find_broker_address_in_publish(name)?;
-        Some(addr.to_string())
-    }
-}
-
-impl ServiceDetector for BrokerProbe {
-    fn detect(&self, endpoint: &str, timeout: Duration) -> bool {
-        let Some((instance, topic)) = self.0.upgrade().and_then(|producer| {
-            let topics = producer.topic_publish_info_table.names();
-            let known = |topic: &String| producer.topic_publish_info(topic).is_some();
-            let topic = topics.into_iter().find(known)?;
-            Some((producer.instance().ok()?, topic))
-        }) else {
-            return false;
-        };
-        let mq = MessageQueue::new(topic, "", 0);
-        let at = QueueAt {
-            addr: endpoint,
-            mq: &mq,
-        };
-        let answer = instance.api().max_offset(at, Deadline::after(timeout));
-        answer.is_ok()
-    }
-}
-
 impl Client for DefaultMQProducerImpl {
     fn member(&self) -> &Member {
         &self.member
@@ -745,12 +476,8 @@ impl Client for DefaultMQProducerImpl {
             log::warn!("{abandoned} asynchronous sends of {group} are under way still");
         }
         let detector = self.detector.lock().take();
-        let mut threads_joined = detector.is_none_or(|detector| {
-            matches!(
-                detector.shutdown_until(deadline),
-                JoinOutcome::Joined | JoinOutcome::NotStarted
-            )
-        });
+        let mut threads_joined =
+            detector.is_none_or(|detector| detector.shutdown_until(deadline).is_over());
         if let Some(checks) = self.transaction_checks.get() {
             threads_joined &= checks.shutdown(deadline);
         }

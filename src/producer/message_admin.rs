@@ -9,7 +9,6 @@ use rocketmq_protocol::{
 use super::default_mq_producer::DefaultMQProducer;
 use super::trace_hooks::tell_of_recall;
 use crate::client::{QueryResult, SearchFor};
-use crate::client_config::Namespace;
 use crate::error::{Error, Result, client_error_code};
 use crate::sync::Deadline;
 
@@ -76,7 +75,7 @@ impl DefaultMQProducer {
     /// any address; only brokers that are known are asked.
     pub fn view_message(&self, topic: &str, msg_id: &str) -> Result<MessageExt> {
         let instance = self.inner().instance()?;
-        let wrapped = self.admin_namespace().wrap(topic);
+        let wrapped = self.namespace().wrap(topic);
         let id = OffsetMessageId::parse(msg_id);
         let view = || id.and_then(|id| instance.view_message(&wrapped, id));
         let first = view();
@@ -105,7 +104,7 @@ impl DefaultMQProducer {
     /// # Java
     /// `MQAdmin#earliestMsgStoreTime`
     pub fn earliest_msg_store_time(&self, mq: &MessageQueue) -> Result<i64> {
-        let mq = self.admin_namespace().wrap_queue(mq);
+        let mq = self.namespace().wrap_queue(mq);
         self.inner().instance()?.earliest_msg_store_time(&mq)
     }
 
@@ -157,7 +156,7 @@ impl DefaultMQProducer {
         let inner = self.inner();
         let deadline = Deadline::after(inner.config.send_msg_timeout);
         let instance = inner.instance()?;
-        let topic = self.admin_namespace().wrap(topic);
+        let topic = self.namespace().wrap(topic);
         let refused = |reason: String| Error::InvalidMessage {
             topic: topic.to_string(),
             reason,
@@ -196,13 +195,7 @@ impl DefaultMQProducer {
         };
         let reply = instance.api().recall_message(&addr, &header, deadline)?;
         if let Some(trace) = inner.recall_trace() {
-            tell_of_recall(
-                trace,
-                &header,
-                self.admin_namespace(),
-                &read.uniq_key,
-                &reply,
-            );
+            tell_of_recall(trace, &header, self.namespace(), &read.uniq_key, &reply);
         }
         reply.outcome
     }
@@ -216,7 +209,7 @@ impl DefaultMQProducer {
         unique: bool,
     ) -> Result<QueryResult> {
         let header = QueryMessageRequestHeader {
-            topic: self.admin_namespace().wrap(topic).into_owned(),
+            topic: self.namespace().wrap(topic).into_owned(),
             key: key.to_owned(),
             max_num,
             begin_timestamp: begin,
@@ -230,7 +223,7 @@ impl DefaultMQProducer {
     }
 
     fn search(&self, mq: &MessageQueue, timestamp: i64, boundary: &'static str) -> Result<i64> {
-        let mq = self.admin_namespace().wrap_queue(mq);
+        let mq = self.namespace().wrap_queue(mq);
         let search = SearchFor {
             timestamp,
             boundary,
@@ -238,12 +231,8 @@ impl DefaultMQProducer {
         self.inner().instance()?.search_offset(&mq, search)
     }
 
-    fn admin_namespace(&self) -> &Namespace {
-        &self.inner().config.send.namespace
-    }
-
     fn unwrapped(&self, mut message: MessageExt) -> MessageExt {
-        let topic = self.admin_namespace().unwrap(message.topic()).into_owned();
+        let topic = self.namespace().unwrap(message.topic()).into_owned();
         let inner: &mut Message = message.message_mut();
         inner.set_topic(topic);
         message

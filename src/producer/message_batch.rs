@@ -7,8 +7,8 @@ use crate::error::{Error, Result};
 const SURROUNDINGS: usize = 22;
 /// The longest unique key with its name and its separators, which a send adds to an element.
 const UNIQ_KEY_ROOM: usize = property::UNIQ_KEY.len() + 2 + 56;
-/// A delay of any kind, which batches do not have.
-const DELAYS: [&str; 4] = [
+/// The properties that delay a message, in whichever way; neither batches nor transactions have them.
+pub(super) const DELAYS: [&str; 4] = [
     property::DELAY_TIME_LEVEL,
     property::TIMER_DELAY_SEC,
     property::TIMER_DELAY_MS,

@@ -7,7 +7,8 @@ use rocketmq_protocol::{Message, MessageQueue};
 
 use super::async_send::Destination;
 use super::default_mq_producer::DefaultMQProducer;
-use super::default_mq_producer_impl::{Gathered, Outgoing, select_of};
+use super::default_mq_producer_impl::{Outgoing, select_of};
+use super::gathered_send::Gathered;
 use super::message_queue_selector::MessageQueueSelector;
 use super::send_failure::SendFailure;
 use super::send_result::SendResult;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use bytes::Bytes;
 use rocketmq_protocol::compression::CompressionType;
 use rocketmq_protocol::header::SendMessageRequestHeader;
-use rocketmq_protocol::mix_all::RETRY_GROUP_TOPIC_PREFIX;
+use rocketmq_protocol::mix_all::{AUTO_CREATE_TOPIC_KEY_TOPIC, RETRY_GROUP_TOPIC_PREFIX};
 use rocketmq_protocol::{
     Message, MessageQueue, Properties, decode_properties, encode_batch, encode_properties,
     property, response_code, sys_flag, validators,
@@ -22,8 +22,6 @@ use crate::sync::{Arc, Deadline, system_time_millis};
 
 /// The longest encoded properties, in bytes: their length field has two.
 pub(super) const MAX_PROPERTIES_LENGTH: usize = i16::MAX as usize;
-/// Java `DefaultMQProducer#compressLevel`.
-pub(crate) const COMPRESS_LEVEL: i32 = 5;
 
 /// What of a producer's settings decides what goes over the wire.
 #[derive(Debug, Clone)]
@@ -41,6 +39,27 @@ pub(crate) struct SendSettings {
 }
 
 impl SendSettings {
+    /// Those of a producer of which nothing is set (Java `DefaultMQProducer`).
+    pub(crate) fn of(producer_group: String) -> Self {
+        Self {
+            producer_group,
+            namespace: Namespace::default(),
+            unit_mode: false,
+            create_topic_key: AUTO_CREATE_TOPIC_KEY_TOPIC.to_owned(),
+            default_topic_queue_nums: 4,
+            compress_msg_body_over_howmuch: 4096,
+            compress_type: CompressionType::default(),
+            compress_level: 5,
+            max_message_size: 4 * 1024 * 1024,
+        }
+    }
+
+    /// Gives the group the name by which brokers know it.
+    pub(super) fn move_into(&mut self, namespace: Namespace) {
+        self.producer_group = namespace.wrap(&self.producer_group).into_owned();
+        self.namespace = namespace;
+    }
+
     /// What all headers of this producer have in common.
     fn header(&self, topic: &str) -> SendMessageRequestHeader {
         SendMessageRequestHeader {

@@ -10,6 +10,7 @@ use rocketmq_protocol::{Message, OffsetMessageId, property};
 use super::default_mq_producer::DefaultMQProducer;
 use super::default_mq_producer_builder::DefaultMQProducerBuilder;
 use super::end_transaction_hook::EndTransactionContext;
+use super::message_batch::DELAYS;
 use super::message_client_id_setter::create_uniq_id;
 use super::send_result::{SendResult, SendStatus};
 use super::transaction_checks::{TransactionChecks, caught};
@@ -90,15 +91,6 @@ pub struct TransactionMQProducerBuilder {
     check_thread_pool_max_size: usize,
     check_request_hold_max: usize,
 }
-
-/// A message cannot wait for both (Java `ensureNotDelayedForTransactional`): a broker would take it,
-/// and lose it at the commit.
-const DELAYS: [&str; 4] = [
-    property::DELAY_TIME_LEVEL,
-    property::TIMER_DELAY_SEC,
-    property::TIMER_DELAY_MS,
-    property::TIMER_DELIVER_MS,
-];
 
 impl DefaultMQProducerBuilder {
     /// Makes it a producer of transactions. Call it after all other settings.
@@ -184,6 +176,8 @@ impl TransactionMQProducer {
         message: &Message,
         arg: &dyn Any,
     ) -> Result<TransactionSendResult> {
+        // It cannot wait for both (Java `ensureNotDelayedForTransactional`): a broker would take it, and
+        // lose it at the commit.
         if DELAYS.iter().any(|name| message.property(name).is_some()) {
             return Err(Error::InvalidMessage {
                 topic: message.topic().to_owned(),

@@ -143,6 +143,13 @@ pub enum JoinOutcome {
     OnOwnThread,
 }
 
+impl JoinOutcome {
+    /// Whether nothing of the service runs any more.
+    pub(crate) fn is_over(self) -> bool {
+        matches!(self, Self::Joined | Self::NotStarted)
+    }
+}
+
 impl<S: ServiceThread> ServiceHandle<S> {
     /// A service that is not started yet.
     pub fn new(service: Arc<S>) -> Self {

@@ -10,7 +10,7 @@ use super::trace_batch::{TRACE_TOPIC_PREFIX, batches};
 use super::trace_config::TraceConfig;
 use super::trace_context::TraceContext;
 use crate::error::{Error, Result};
-use crate::service::{JoinOutcome, ServiceContext, ServiceHandle, ServiceThread};
+use crate::service::{ServiceContext, ServiceHandle, ServiceThread};
 use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Arc, Deadline, Mutex, Wakeup, add, now};
 
@@ -107,10 +107,7 @@ impl AsyncTraceDispatcher {
     /// Sends what is there, until the deadline, and returns whether all threads have ended.
     pub(crate) fn shutdown(&self, deadline: Deadline) -> bool {
         self.queue.close(deadline);
-        let joined = matches!(
-            self.service.shutdown_until(deadline),
-            JoinOutcome::Joined | JoinOutcome::NotStarted
-        );
+        let joined = self.service.shutdown_until(deadline).is_over();
         self.sender.end(deadline) && joined
     }
 }

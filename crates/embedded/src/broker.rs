@@ -1,22 +1,19 @@
 use std::collections::HashMap;
-use std::fmt;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use rocketmq_protocol::RemotingCommand;
 use rocketmq_protocol::body::{Permission, SubscriptionGroupConfig};
-use rocketmq_protocol::{
-    CodecError, Properties, RemotingCommand, StoredMessage, decode_properties, encode_properties,
-    property, response_code, sys_flag,
-};
 
 use crate::broker_config::{BrokerConfig, Shared};
 use crate::connection::{Call, CallEnd, Connection};
 use crate::consumer_manager::{Change, ConsumerManager};
 use crate::control_action::ServerName;
 use crate::handler;
+use crate::heartbeat_fingerprints::HeartbeatFingerprints;
 use crate::long_polling::{LongPolling, ParkedPull};
 use crate::member_views::MemberViews;
 use crate::notes::Notes;
@@ -25,65 +22,17 @@ use crate::producer_manager::ProducerManager;
 use crate::rebalance_lock_manager::RebalanceLockManager;
 use crate::registry::{Registration, Registry};
 use crate::reply::Reply;
-use crate::schedule::{SCHEDULE_TOPIC, Schedule};
+use crate::schedule::Schedule;
 use crate::server::Service;
-use crate::store::{Placed, Store};
+use crate::store::Store;
 use crate::subscription_group_manager::SubscriptionGroupManager;
 use crate::timer::Timer;
-use crate::timer_message_store::{
-    TIMER_PROPERTIES, TIMER_TOPIC, TimerMessageStore, is_timer_message, timer_out_millis,
-};
+use crate::timer_message_store::TimerMessageStore;
 use crate::topic_config::TopicConfig;
-use crate::transactions::{HALF_TOPIC, Transactions};
+use crate::transactions::Transactions;
 
 /// The one cluster that all brokers belong to.
 pub(crate) const CLUSTER_NAME: &str = "DefaultCluster";
-
-/// Why a message is not stored.
-#[derive(Debug)]
-pub(crate) enum PutError {
-    Codec(CodecError),
-    /// It asks for a time that is none, or too far away.
-    TimerIllegal {
-        max_delay: Duration,
-    },
-    /// It asks for a time, which is switched off.
-    TimerOff,
-}
-
-impl From<CodecError> for PutError {
-    fn from(error: CodecError) -> Self {
-        Self::Codec(error)
-    }
-}
-
-impl fmt::Display for PutError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Codec(error) => error.fmt(f),
-            Self::TimerIllegal { max_delay } => write!(
-                f,
-                "timer message illegal, the delay time should not be bigger than the max delay \
-                 {}ms; or if set del msg, the delay time should be bigger than the current time",
-                max_delay.as_millis()
-            ),
-            Self::TimerOff => {
-                f.write_str("accurate timer message is not enabled, timerWheelEnable is false")
-            }
-        }
-    }
-}
-
-impl PutError {
-    /// The code and the words with which a sender is refused.
-    pub(crate) fn refusal(&self) -> (i32, String) {
-        let code = match self {
-            Self::Codec(_) | Self::TimerIllegal { .. } => response_code::MESSAGE_ILLEGAL,
-            Self::TimerOff => response_code::SYSTEM_ERROR,
-        };
-        (code, self.to_string())
-    }
-}
 
 /// What remains of a broker while it is down.
 #[derive(Debug, Clone)]
@@ -117,12 +66,12 @@ pub(crate) struct Broker {
     pub(crate) consumers: ConsumerManager,
     pub(crate) producers: ProducerManager,
     pub(crate) locks: RebalanceLockManager,
-    pub(crate) heartbeat_fingerprints: handler::Fingerprints,
+    pub(crate) heartbeat_fingerprints: HeartbeatFingerprints,
     pub(crate) groups: Arc<SubscriptionGroupManager>,
     pub(crate) timers: Arc<TimerMessageStore>,
     pub(crate) transactions: Arc<Transactions>,
     around: Surroundings,
-    schedule: Arc<Schedule>,
+    pub(crate) schedule: Arc<Schedule>,
     polls: LongPolling,
     /// Changes that are not told at once, the last one of each group.
     untold: Mutex<HashMap<String, Change>>,
@@ -152,7 +101,7 @@ impl Broker {
             consumers: ConsumerManager::default(),
             producers: ProducerManager::default(),
             locks: RebalanceLockManager::default(),
-            heartbeat_fingerprints: handler::Fingerprints::default(),
+            heartbeat_fingerprints: HeartbeatFingerprints::default(),
             around,
             polls: LongPolling::default(),
             untold: Mutex::default(),
@@ -263,6 +212,15 @@ impl Broker {
         });
     }
 
+    /// The queue that a send asks for, or some queue of the topic if it leaves the choice to the broker.
+    pub(crate) fn queue_for(&self, asked: i32, config: &TopicConfig) -> i32 {
+        if asked < 0 {
+            self.any_queue(config.write_queue_nums)
+        } else {
+            asked
+        }
+    }
+
     /// Some queue of so many, for requests that leave the choice to the broker.
     pub(crate) fn any_queue(&self, queues: i32) -> i32 {
         let number = self.next_queue.fetch_add(1, Ordering::Relaxed);
@@ -314,145 +272,8 @@ impl Broker {
         }
     }
 
-    /// Stores a message, for its topic or, with a delay level or a time, for when it is due (Java
-    /// `HookUtils#handleScheduleMessage`).
-    pub(crate) fn put(&self, message: StoredMessage) -> Result<Placed, PutError> {
-        let state = message.sys_flag & sys_flag::TRANSACTION_MASK;
-        if state != 0 && state != sys_flag::TRANSACTION_COMMIT {
-            return Ok(self.put_now(message)?);
-        }
-        let properties = decode_properties(&message.properties);
-        let level = properties
-            .get(property::DELAY_TIME_LEVEL)
-            .and_then(|level| self.schedule.level(level));
-        if let Some(level) = level {
-            return Ok(self.put_delayed(message, properties, level)?);
-        }
-        if is_timer_message(&properties) {
-            let config = self.config();
-            if let Some(out_millis) = timer_out_millis(&properties, &config)? {
-                return Ok(self.put_timer(message, properties, out_millis, &config)?);
-            }
-        }
-        Ok(self.put_now(message)?)
-    }
-
-    fn put_timer(
-        &self,
-        mut message: StoredMessage,
-        mut properties: Properties,
-        out_millis: i64,
-        config: &BrokerConfig,
-    ) -> Result<Placed, CodecError> {
-        let topic = std::mem::take(&mut message.topic);
-        let uniq_key = properties.get(property::UNIQ_KEY).cloned();
-        for (name, value) in [
-            (property::TIMER_OUT_MS, out_millis.to_string()),
-            (property::REAL_TOPIC, topic.clone()),
-            (property::REAL_QUEUE_ID, message.queue_id.to_string()),
-        ] {
-            properties.insert(name.to_owned(), value);
-        }
-        message.properties = encode_properties(&properties);
-        TIMER_TOPIC.clone_into(&mut message.topic);
-        message.queue_id = 0;
-        let topic_config = TopicConfig::new(1, Permission::READ_WRITE);
-        self.store.topic_or_create(TIMER_TOPIC, topic_config);
-        let placed = self.put_now(message)?;
-        let key = (topic, uniq_key.unwrap_or_default());
-        let offset = placed.commit_log_offset;
-        let delay = self.timers.add(out_millis, config, offset, key);
-        self.later(delay, Self::deliver_timers);
-        Ok(Placed {
-            timer_out_millis: Some(out_millis),
-            ..placed
-        })
-    }
-
-    fn deliver_timers(&self) {
-        for timer in self.timers.take_due() {
-            let stored = self.store.message_at(timer.commit_log_offset);
-            let Some(message) = stored.and_then(|bytes| timer.due_form(bytes)) else {
-                log::error!(
-                    "{}: no timer message at {}",
-                    self.name,
-                    timer.commit_log_offset
-                );
-                continue;
-            };
-            if let Err(error) = self.put_now(message) {
-                log::error!("{}: timer message is lost: {error}", self.name);
-            }
-        }
-    }
-
-    fn put_delayed(
-        &self,
-        mut message: StoredMessage,
-        mut properties: Properties,
-        level: i32,
-    ) -> Result<Placed, CodecError> {
-        for name in TIMER_PROPERTIES {
-            properties.remove(name);
-        }
-        for (name, value) in [
-            (property::REAL_TOPIC, std::mem::take(&mut message.topic)),
-            (property::REAL_QUEUE_ID, message.queue_id.to_string()),
-        ] {
-            properties.insert(name.to_owned(), value);
-        }
-        message.properties = encode_properties(&properties);
-        SCHEDULE_TOPIC.clone_into(&mut message.topic);
-        message.queue_id = level - 1;
-        let config = TopicConfig::new(self.schedule.levels(), Permission::READ_WRITE);
-        self.store.topic_or_create(SCHEDULE_TOPIC, config);
-        let placed = self.put_now(message)?;
-        let delay = self.schedule.add(level, placed.commit_log_offset);
-        self.later(delay, Self::deliver_due);
-        Ok(placed)
-    }
-
-    /// Stores messages of one queue one after the other, with no other in between.
-    pub(crate) fn put_all(&self, messages: Vec<StoredMessage>) -> Result<Vec<Placed>, CodecError> {
-        let place = messages
-            .first()
-            .map(|message| (message.topic.clone(), message.queue_id));
-        let placed = self.store.put_all(messages)?;
-        if let Some((topic, queue_id)) = place {
-            for message in &placed {
-                self.wake(&topic, queue_id, Some(message.tags_code));
-            }
-        }
-        Ok(placed)
-    }
-
-    fn put_now(&self, message: StoredMessage) -> Result<Placed, CodecError> {
-        let topic = message.topic.clone();
-        let queue_id = message.queue_id;
-        let placed = self.store.put(message)?;
-        self.wake(&topic, queue_id, Some(placed.tags_code));
-        Ok(placed)
-    }
-
-    fn deliver_due(&self) {
-        for commit_log_offset in self.schedule.take_due() {
-            let delayed = self.store.message_at(commit_log_offset);
-            let Some(message) = delayed.and_then(handler::due_message) else {
-                log::error!("{}: no delayed message at {commit_log_offset}", self.name);
-                continue;
-            };
-            if message.topic == HALF_TOPIC {
-                // A half message that was delayed; a real broker loses it here, too.
-                log::error!("{}: a delayed half message is given up", self.name);
-                continue;
-            }
-            if let Err(error) = self.put_now(message) {
-                log::error!("{}: delayed message is lost: {error}", self.name);
-            }
-        }
-    }
-
-    fn wake(&self, topic: &str, queue_id: i32, tags_code: Option<i32>) {
+    /// Has pulls answered that wait for what a queue has got.
+    pub(crate) fn wake(&self, topic: &str, queue_id: i32, tags_code: Option<i32>) {
         let end = self.store.max_offset(topic, queue_id);
         let pulls = self.polls.take_arrived(topic, queue_id, end, tags_code);
         if !pulls.is_empty() {
@@ -486,7 +307,8 @@ impl Broker {
         }
     }
 
-    fn later(&self, after: Duration, task: impl FnOnce(&Self) + Send + 'static) {
+    /// Does something later, unless the broker is gone by then.
+    pub(crate) fn later(&self, after: Duration, task: impl FnOnce(&Self) + Send + 'static) {
         let this = Weak::clone(&self.this);
         self.timer.schedule(after, move || {
             if let Some(broker) = this.upgrade() {

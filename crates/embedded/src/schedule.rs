@@ -1,9 +1,12 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use parking_lot::Mutex;
+use rocketmq_protocol::{StoredMessage, decode_properties};
 
 use crate::timer::FOREVER;
+use crate::transactions::real_place;
 
 /// When delayed messages are due. They lie in the store like others, in [`SCHEDULE_TOPIC`]; this
 /// knows their times and outlives the broker as they do (Java `ScheduleMessageService`).
@@ -98,6 +101,15 @@ impl Schedule {
             .map(|(at, _)| at.saturating_duration_since(now))
             .collect()
     }
+}
+
+/// The form in which a delayed message is stored for its real topic once its time has come.
+/// `None` when it names no real topic, which no message that this broker delayed lacks.
+pub(crate) fn due_message(bytes: Bytes) -> Option<StoredMessage> {
+    let mut message = StoredMessage::decode(bytes).ok()?;
+    let properties = decode_properties(&message.properties);
+    (message.topic, message.queue_id) = real_place(&properties)?;
+    Some(message)
 }
 
 #[cfg(test)]

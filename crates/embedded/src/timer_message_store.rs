@@ -7,8 +7,8 @@ use rocketmq_protocol::{
     Properties, StoredMessage, decode_properties, encode_properties, property,
 };
 
-use crate::broker::PutError;
 use crate::broker_config::BrokerConfig;
+use crate::put_message::PutError;
 use crate::store::now_millis;
 use crate::timer::FOREVER;
 use crate::transactions::real_place;
@@ -86,8 +86,7 @@ pub(crate) fn timer_out_millis(
     if (deliver - now) as u128 > config.timer_max_delay.as_millis() {
         return Err(illegal());
     }
-    let precision = precision_millis(config);
-    Ok(Some((deliver - 1).div_euclid(precision) * precision))
+    Ok(Some(slot(deliver, config)))
 }
 
 /// The slot that a time falls into: where a message is kept which asks for this time.

@@ -10,7 +10,8 @@ use rocketmq_protocol::{
     property, request_code, sys_flag,
 };
 
-use crate::broker::{Broker, PutError};
+use crate::broker::Broker;
+use crate::put_message::PutError;
 use crate::store::{Placed, now_millis};
 use crate::topic_config::TopicConfig;
 

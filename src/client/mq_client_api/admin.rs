@@ -1,7 +1,7 @@
 use rocketmq_protocol::header::CreateTopicRequestHeader;
 use rocketmq_protocol::{RemotingCommand, request_code};
 
-use super::{MQClientApi, expect_success};
+use super::{MQClientApi, done};
 use crate::error::Result;
 use crate::sync::Deadline;
 
@@ -15,6 +15,6 @@ impl MQClientApi {
     ) -> Result<()> {
         let request = RemotingCommand::request(request_code::UPDATE_AND_CREATE_TOPIC, header);
         let addr = self.vip(addr);
-        expect_success(&addr, self.remoting.invoke_sync(&addr, request, deadline)?).map(|_| ())
+        done(&addr, self.remoting.invoke_sync(&addr, request, deadline)?)
     }
 }

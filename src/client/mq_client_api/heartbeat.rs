@@ -5,9 +5,8 @@ use rocketmq_protocol::header::{
 };
 use rocketmq_protocol::{RemotingCommand, request_code};
 
-use super::{MQClientApi, expect_success};
+use super::{MQClientApi, done, expect_success};
 use crate::error::{Error, Result};
-use crate::remoting::PendingCall;
 use crate::sync::Deadline;
 
 impl MQClientApi {
@@ -48,14 +47,8 @@ impl MQClientApi {
         let from = addr.to_owned();
         self.remoting
             .invoke_directly(addr, request, deadline, move |outcome| {
-                landed(outcome.and_then(|reply| expect_success(&from, reply).map(|_| ())));
+                landed(outcome.and_then(|reply| done(&from, reply)));
             });
-    }
-
-    /// Waits for the answer of a call that needs no content.
-    pub(crate) fn finish(call: PendingCall, deadline: Deadline) -> Result<()> {
-        let addr = call.addr().to_owned();
-        expect_success(&addr, call.wait(deadline)?).map(|_| ())
     }
 
     /// Asks a broker for the members of a group, one entry a connection, in no order. `landed` runs

@@ -23,6 +23,7 @@ pub(crate) use transaction::RecallReply;
 use crate::client_config::vip_address;
 use crate::error::{Error, Result};
 use crate::remoting::MioRemotingClient;
+use crate::sync::Deadline;
 
 /// Requests to servers by address.
 #[derive(Debug)]
@@ -61,6 +62,24 @@ impl MQClientApi {
         self.remoting.release(&self.vip(addr));
     }
 
+    /// Asks where [`vip`](Self::vip) says, without waiting; `callback` runs once, with what `read` makes
+    /// of the reply from that address.
+    fn ask_async<T: 'static>(
+        &self,
+        addr: &str,
+        request: RemotingCommand,
+        deadline: Deadline,
+        read: impl FnOnce(&str, RemotingCommand) -> Result<T> + Send + 'static,
+        callback: impl FnOnce(Result<T>) + Send + 'static,
+    ) {
+        let addr = self.vip(addr);
+        let from = addr.clone().into_owned();
+        self.remoting
+            .invoke_async(&addr, request, deadline, move |outcome| {
+                callback(outcome.and_then(|reply| read(&from, reply)));
+            });
+    }
+
     pub(crate) fn remoting(&self) -> &MioRemotingClient {
         &self.remoting
     }
@@ -77,6 +96,11 @@ fn expect_success(addr: &str, reply: RemotingCommand) -> Result<RemotingCommand>
     } else {
         Err(refusal(addr, reply))
     }
+}
+
+/// The same of a reply whose content is not wanted.
+fn done(addr: &str, reply: RemotingCommand) -> Result<()> {
+    expect_success(addr, reply).map(|_| ())
 }
 
 fn refusal(addr: &str, reply: RemotingCommand) -> Error {

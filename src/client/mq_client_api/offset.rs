@@ -5,7 +5,7 @@ use rocketmq_protocol::header::{
 };
 use rocketmq_protocol::{MessageQueue, RemotingCommand, request_code, response_code};
 
-use super::{MQClientApi, expect_success, header_of};
+use super::{MQClientApi, done, expect_success, header_of};
 use crate::error::{Error, Result};
 use crate::remoting::PendingCall;
 use crate::sync::Deadline;
@@ -48,15 +48,11 @@ impl MQClientApi {
             group: group.to_owned(),
             mq: at.mq.clone(),
         };
-        let addr = self.vip(at.addr).into_owned();
-        let from = addr.clone();
-        self.remoting
-            .invoke_async(&addr, request, deadline, move |outcome| {
-                callback(outcome.and_then(|reply| match reply.code {
-                    response_code::QUERY_NOT_FOUND => Err(not_found),
-                    _ => offset_in(&from, reply),
-                }));
-            });
+        let read = move |addr: &str, reply: RemotingCommand| match reply.code {
+            response_code::QUERY_NOT_FOUND => Err(not_found),
+            _ => offset_in(addr, reply),
+        };
+        self.ask_async(at.addr, request, deadline, read, callback);
     }
 
     /// The offset after the queue's last message.
@@ -66,7 +62,8 @@ impl MQClientApi {
         deadline: Deadline,
         callback: impl FnOnce(Result<i64>) + Send + 'static,
     ) {
-        self.offset_async(at.addr, max_offset_request(at), deadline, callback);
+        let request = max_offset_request(at);
+        self.ask_async(at.addr, request, deadline, offset_in, callback);
     }
 
     /// [`max_offset_async`](Self::max_offset_async), waiting for the answer.
@@ -131,22 +128,8 @@ impl MQClientApi {
             timestamp,
             boundary: "LOWER",
         };
-        self.offset_async(at.addr, search_request(at, search), deadline, callback);
-    }
-
-    fn offset_async(
-        &self,
-        addr: &str,
-        request: RemotingCommand,
-        deadline: Deadline,
-        callback: impl FnOnce(Result<i64>) + Send + 'static,
-    ) {
-        let addr = self.vip(addr);
-        let from = addr.clone().into_owned();
-        self.remoting
-            .invoke_async(&addr, request, deadline, move |outcome| {
-                callback(outcome.and_then(|reply| offset_in(&from, reply)));
-            });
+        let request = search_request(at, search);
+        self.ask_async(at.addr, request, deadline, offset_in, callback);
     }
 
     /// Stores the group's offset, without an answer.
@@ -168,13 +151,8 @@ impl MQClientApi {
         (offset, deadline): (i64, Deadline),
         callback: impl FnOnce(Result<()>) + Send + 'static,
     ) {
-        let addr = self.vip(at.addr);
-        let from = addr.clone().into_owned();
         let request = update_request(at, group, offset);
-        self.remoting
-            .invoke_async(&addr, request, deadline, move |outcome| {
-                callback(outcome.and_then(|reply| expect_success(&from, reply).map(|_| ())));
-            });
+        self.ask_async(at.addr, request, deadline, done, callback);
     }
 
     /// Begins to store the group's offset with an answer.
@@ -186,6 +164,15 @@ impl MQClientApi {
     ) -> Result<PendingCall> {
         self.remoting
             .start_call(&self.vip(at.addr), update_request(at, group, offset))
+    }
+
+    /// Waits for the answer to [`start_update_consumer_offset`](Self::start_update_consumer_offset).
+    pub(crate) fn finish_update_consumer_offset(
+        call: PendingCall,
+        deadline: Deadline,
+    ) -> Result<()> {
+        let addr = call.addr().to_owned();
+        done(&addr, call.wait(deadline)?)
     }
 }
 

@@ -23,12 +23,7 @@ impl MQClientApi {
     ) {
         let mut request = RemotingCommand::request(request_code::QUERY_MESSAGE, header);
         request.ext_fields.set(UNIQUE_KEY_QUERY, unique.to_string());
-        let addr = self.vip(addr);
-        let from = addr.clone().into_owned();
-        self.remoting
-            .invoke_async(&addr, request, deadline, move |outcome| {
-                callback(outcome.and_then(|reply| found_in(&from, reply)));
-            });
+        self.ask_async(addr, request, deadline, found_in, callback);
     }
 
     /// The message at an offset of a broker's log.

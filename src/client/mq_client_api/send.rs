@@ -5,7 +5,7 @@ use rocketmq_protocol::header::{
 use rocketmq_protocol::{RemotingCommand, request_code, response_code};
 
 use super::reply::send_code;
-use super::{MQClientApi, expect_success, header_of, refusal};
+use super::{MQClientApi, done, header_of, refusal};
 use crate::error::Result;
 use crate::sync::Deadline;
 
@@ -93,8 +93,7 @@ impl MQClientApi {
     ) -> Result<()> {
         let request = RemotingCommand::request(request_code::CONSUMER_SEND_MSG_BACK, header);
         let addr = &*self.vip(addr);
-        let reply = self.remoting.invoke_sync(addr, request, deadline)?;
-        expect_success(addr, reply).map(|_| ())
+        done(addr, self.remoting.invoke_sync(addr, request, deadline)?)
     }
 
     /// The same without waiting; `callback` runs once.
@@ -106,12 +105,7 @@ impl MQClientApi {
         callback: impl FnOnce(Result<()>) + Send + 'static,
     ) {
         let request = RemotingCommand::request(request_code::CONSUMER_SEND_MSG_BACK, header);
-        let addr = self.vip(addr);
-        let from = addr.clone().into_owned();
-        self.remoting
-            .invoke_async(&addr, request, deadline, move |outcome| {
-                callback(outcome.and_then(|reply| expect_success(&from, reply).map(|_| ())));
-            });
+        self.ask_async(addr, request, deadline, done, callback);
     }
 }
 

@@ -188,7 +188,7 @@ impl RemoteBrokerOffsetStore {
         drop(sending);
         let mut saved = 0;
         for (mq, call) in calls {
-            match call.and_then(|call| MQClientApi::finish(call, deadline)) {
+            match call.and_then(|call| MQClientApi::finish_update_consumer_offset(call, deadline)) {
                 Ok(()) => saved += 1,
                 Err(error) => {
                     log::warn!(

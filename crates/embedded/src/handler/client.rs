@@ -1,7 +1,5 @@
-use std::collections::HashMap;
 use std::sync::Arc;
 
-use parking_lot::Mutex;
 use rocketmq_protocol::body::{
     CheckClientRequestBody, GetConsumerListByGroupResponseBody, HeartbeatData, JsonBody,
 };
@@ -16,22 +14,6 @@ use crate::broker::Broker;
 use crate::connection::Connection;
 use crate::consumer_manager::ClientInfo;
 use crate::member_views::MemberListQuery;
-
-/// What the last heartbeat of each group said of its subscriptions (Java
-/// `consumerGroupHeartbeatTable`): one number a group, whoever of its members sent it.
-#[derive(Debug, Default)]
-pub(crate) struct Fingerprints {
-    by_group: Mutex<HashMap<String, i32>>,
-}
-
-impl Fingerprints {
-    /// Remembers a number and says whether another one was there.
-    fn replace(&self, group: &str, fingerprint: i32) -> bool {
-        let mut groups = self.by_group.lock();
-        let before = groups.insert(group.to_owned(), fingerprint);
-        before.is_some_and(|before| before != fingerprint)
-    }
-}
 
 /// HEART_BEAT (34). The members of a group that changes are told before this is answered, the
 /// sender among them.

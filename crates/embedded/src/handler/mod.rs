@@ -18,10 +18,8 @@ mod send_reply;
 mod stats;
 mod topic;
 
-pub(crate) use client::Fingerprints;
 pub(crate) use pull::resume as resume_pull;
 use rocketmq_protocol::{CodecError, RemotingCommand, request_code};
-pub(crate) use send_back::due_message;
 
 use crate::answers::{not_supported, refused};
 use crate::broker::Broker;

@@ -145,11 +145,7 @@ fn store(
 ) -> Result<SendMessageResponseHeader, Refused> {
     let mut properties = decode_properties(header.properties.as_deref().unwrap_or_default());
     properties.remove(POP_CHECK_POINT);
-    let queue_id = if header.queue_id < 0 {
-        broker.any_queue(config.write_queue_nums)
-    } else {
-        header.queue_id
-    };
+    let queue_id = broker.queue_for(header.queue_id, config);
     let (topic, place) = if goes_to_dead_letters(broker, request, &header)? {
         properties.insert(property::DELAY_TIME_LEVEL.to_owned(), "-1".to_owned());
         (dead_letter_topic(broker, &header.topic), 0)

@@ -1,4 +1,3 @@
-use bytes::Bytes;
 use rocketmq_protocol::body::Permission;
 use rocketmq_protocol::header::ConsumerSendMsgBackRequestHeader;
 use rocketmq_protocol::mix_all::{DLQ_GROUP_TOPIC_PREFIX, retry_topic};
@@ -11,7 +10,6 @@ use super::send::allowed_tries;
 use super::{Answer, failure};
 use crate::answers::{see_faq, success};
 use crate::broker::Broker;
-use crate::transactions::real_place;
 
 /// A message that is given back without a level waits this level and one more each time.
 const FIRST_DELAY_LEVEL: i32 = 3;
@@ -94,13 +92,4 @@ fn retried_properties(message: &StoredMessage, level: i32) -> String {
         properties.insert(name.to_owned(), value);
     }
     encode_properties(&properties)
-}
-
-/// The form in which a delayed message is stored for its real topic once its time has come.
-/// `None` when it names no real topic, which no message that this broker delayed lacks.
-pub(crate) fn due_message(bytes: Bytes) -> Option<StoredMessage> {
-    let mut message = StoredMessage::decode(bytes).ok()?;
-    let properties = decode_properties(&message.properties);
-    (message.topic, message.queue_id) = real_place(&properties)?;
-    Some(message)
 }

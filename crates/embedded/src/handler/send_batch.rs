@@ -42,11 +42,7 @@ pub(super) fn store(
         let remark = format!("body of {} bytes, the most is {longest}", body.len());
         return Err(illegal(remark));
     }
-    let queue_id = if header.queue_id < 0 {
-        broker.any_queue(config.write_queue_nums)
-    } else {
-        header.queue_id
-    };
+    let queue_id = broker.queue_for(header.queue_id, config);
     let messages = BatchElements::new(body)
         .map(|element| {
             element.map(|element| StoredMessage {

@@ -37,10 +37,7 @@ pub(super) fn send_reply(broker: &Broker, request: RemotingCommand, reply: Reply
             return reply.send(with_region(answer, trace_on));
         }
     };
-    let queue_id = match header.queue_id {
-        negative if negative < 0 => broker.any_queue(config.write_queue_nums),
-        queue_id => queue_id,
-    };
+    let queue_id = broker.queue_for(header.queue_id, &config);
     let mut properties = decode_properties(header.properties.as_deref().unwrap_or_default());
     for (name, value) in [
         (property::MSG_REGION, REGION.to_owned()),
