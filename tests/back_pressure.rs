@@ -14,11 +14,9 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
-use rocketmq_blocking::{
-    DefaultMQProducer, Error, MQClientManager, Message, SendFailure, SendResult, request_code,
-};
+use rocketmq_blocking::{DefaultMQProducer, Error, Message, SendFailure, SendResult, request_code};
 use rocketmq_embedded::{Cluster, ControlAction, ControlHandle, ControlTimes};
-use support::{GENEROUS, wait_until};
+use support::{GENEROUS, producer_at, started, wait_until};
 
 type Outcome = Result<SendResult, SendFailure>;
 
@@ -37,16 +35,13 @@ impl World {
     fn start() -> Self {
         let cluster = Cluster::builder().start().unwrap();
         cluster.create_topic("T", 1).unwrap();
-        let producer = DefaultMQProducer::builder("p")
-            .client_manager(&MQClientManager::new())
-            .namesrv_addr(&cluster.namesrv_addr())
-            .send_msg_timeout(GENEROUS)
-            .enable_backpressure_for_async_mode(true)
-            .back_pressure_for_async_send_num(10)
-            .back_pressure_for_async_send_size(MIB)
-            .build()
-            .unwrap();
-        producer.start().unwrap();
+        let producer = started(
+            producer_at(&cluster.namesrv_addr())
+                .send_msg_timeout(GENEROUS)
+                .enable_backpressure_for_async_mode(true)
+                .back_pressure_for_async_send_num(10)
+                .back_pressure_for_async_send_size(MIB),
+        );
         producer.send(&Message::new("T", "first")).unwrap();
         let held = cluster.control(
             request_code::SEND_MESSAGE_V2,

@@ -15,12 +15,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rocketmq_blocking::{
-    ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus, ConsumeFromWhere, DefaultMQProducer,
-    DefaultMQPushConsumer, DefaultMQPushConsumerBuilder, Error, MQClientManager, Message,
-    MessageExt, Properties, request_code,
+    ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus, ConsumeFromWhere, DefaultMQPushConsumer,
+    DefaultMQPushConsumerBuilder, Error, MQClientManager, Message, MessageExt, Properties,
+    request_code,
 };
 use rocketmq_embedded::{Cluster, ControlAction, ControlHandle, ControlTimes};
-use support::{Answer, GENEROUS, Inbox, ScriptedBroker, holds_within, quick, wait_until};
+use support::{
+    Answer, GENEROUS, Inbox, ScriptedBroker, holds_within, producer_at, quick, started, wait_until,
+};
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// Flow control looks again every 50 ms.
@@ -38,13 +40,9 @@ impl World {
     fn start(queues: u16, count: usize, size: usize) -> Self {
         let cluster = Cluster::builder().start().unwrap();
         cluster.create_topic("T", queues).unwrap();
-        let producer = DefaultMQProducer::builder("p")
-            .client_manager(&MQClientManager::new())
-            .namesrv_addr(&cluster.namesrv_addr())
-            .compress_msg_body_over_howmuch(usize::MAX)
-            .build()
-            .unwrap();
-        producer.start().unwrap();
+        let producer = started(
+            producer_at(&cluster.namesrv_addr()).compress_msg_body_over_howmuch(usize::MAX),
+        );
         for n in 0..count * usize::from(queues) {
             let mut body = n.to_string();
             body.extend(std::iter::repeat_n(' ', size));

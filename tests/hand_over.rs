@@ -23,7 +23,7 @@ use rocketmq_blocking::{
     MessageQueue,
 };
 use rocketmq_embedded::Cluster;
-use support::{GENEROUS, Inbox, quick, wait_until};
+use support::{GENEROUS, Inbox, producer_at, quick, started, wait_until};
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 const NEVER: Duration = Duration::from_secs(600);
@@ -39,13 +39,7 @@ fn builder(cluster: &Cluster, manager: &MQClientManager) -> DefaultMQPushConsume
 }
 
 fn producer(cluster: &Cluster) -> DefaultMQProducer {
-    let producer = DefaultMQProducer::builder("p")
-        .client_manager(&MQClientManager::new())
-        .namesrv_addr(&cluster.namesrv_addr())
-        .build()
-        .unwrap();
-    producer.start().unwrap();
-    producer
+    started(producer_at(&cluster.namesrv_addr()))
 }
 
 fn owned(consumer: &DefaultMQPushConsumer) -> Vec<MessageQueue> {

@@ -19,14 +19,15 @@ use std::time::Duration;
 use rocketmq_blocking::{
     CheckForbiddenContext, CheckForbiddenHook, CommunicationMode, ConsumeConcurrentlyContext,
     ConsumeConcurrentlyStatus, ConsumeFromWhere, ConsumeMessageContext, ConsumeMessageHook,
-    ConsumeReturnType, DefaultMQProducer, DefaultMQProducerBuilder, DefaultMQPushConsumer,
-    EndTransactionContext, EndTransactionHook, Error, FilterMessageContext, FilterMessageHook,
-    LocalTransactionState, MQClientManager, Message, MessageExt, MessageQueue, MessageType,
-    SendMessageContext, SendMessageHook, SendStatus, TransactionListener, request_code,
-    response_code,
+    ConsumeReturnType, DefaultMQProducer, DefaultMQPushConsumer, EndTransactionContext,
+    EndTransactionHook, Error, FilterMessageContext, FilterMessageHook, LocalTransactionState,
+    MQClientManager, Message, MessageExt, MessageQueue, MessageType, SendMessageContext,
+    SendMessageHook, SendStatus, TransactionListener, request_code, response_code,
 };
 use rocketmq_embedded::{Cluster, ControlAction, ControlTimes};
-use support::{GENEROUS, Inbox, keep_logs, logged, quick, wait_until};
+use support::{
+    GENEROUS, Inbox, cluster_of, keep_logs, logged, producer_of, quick, started, wait_until,
+};
 
 const TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -106,24 +107,6 @@ impl SendMessageHook for Panics {
     }
 }
 
-fn cluster(brokers: usize) -> Cluster {
-    let cluster = Cluster::builder().brokers(brokers).start().unwrap();
-    cluster.create_topic("T", 2).unwrap();
-    cluster
-}
-
-fn builder(cluster: &Cluster) -> DefaultMQProducerBuilder {
-    DefaultMQProducer::builder("p")
-        .client_manager(&MQClientManager::new())
-        .namesrv_addr(&cluster.namesrv_addr())
-}
-
-fn started(builder: DefaultMQProducerBuilder) -> DefaultMQProducer {
-    let producer = builder.build().unwrap();
-    producer.start().unwrap();
-    producer
-}
-
 fn next(seen: &Receiver<Seen>) -> Seen {
     seen.recv_timeout(GENEROUS).expect("the hook was called")
 }
@@ -131,14 +114,14 @@ fn next(seen: &Receiver<Seen>) -> Seen {
 #[test]
 fn a_synchronous_send_is_told_of_before_and_after_in_order_and_on_the_callers_thread() {
     keep_logs();
-    let cluster = cluster(1);
+    let cluster = cluster_of(1, 2);
     let (told, seen) = channel();
     let recorder = |name| Recorder {
         name,
         told: told.clone(),
     };
     let producer = started(
-        builder(&cluster)
+        producer_of(&cluster)
             .send_message_hook(recorder("first"))
             .send_message_hook(Panics)
             .send_message_hook(recorder("last")),
@@ -174,12 +157,12 @@ fn a_synchronous_send_is_told_of_before_and_after_in_order_and_on_the_callers_th
 
 #[test]
 fn each_attempt_of_a_synchronous_send_has_its_own_pair() {
-    let cluster = cluster(2);
+    let cluster = cluster_of(2, 2);
     let refuse = ControlAction::Respond(response_code::SYSTEM_BUSY, Some("busy".to_owned()));
     let code = request_code::SEND_MESSAGE_V2;
     cluster.control(code, refuse, ControlTimes::Times(1));
     let (hook, seen) = recorder("h");
-    let producer = started(builder(&cluster).send_message_hook(hook));
+    let producer = started(producer_of(&cluster).send_message_hook(hook));
     let sent = producer.send(&Message::new("T", "m")).unwrap();
     let seen: Vec<Seen> = seen.try_iter().collect();
     let whens: Vec<&str> = seen.iter().map(|seen| seen.when).collect();
@@ -196,12 +179,12 @@ fn each_attempt_of_a_synchronous_send_has_its_own_pair() {
 
 #[test]
 fn an_asynchronous_send_has_one_pair_whatever_its_attempts() {
-    let cluster = cluster(2);
+    let cluster = cluster_of(2, 2);
     let refuse = ControlAction::Respond(response_code::SYSTEM_BUSY, Some("busy".to_owned()));
     let code = request_code::SEND_MESSAGE_V2;
     let busy = cluster.control(code, refuse, ControlTimes::Times(1));
     let (hook, seen) = recorder("h");
-    let producer = started(builder(&cluster).send_message_hook(hook));
+    let producer = started(producer_of(&cluster).send_message_hook(hook));
     let (told, outcome) = channel();
     producer
         .send_async(Message::new("T", "m"), move |outcome| {
@@ -225,12 +208,12 @@ fn an_asynchronous_send_has_one_pair_whatever_its_attempts() {
 
 #[test]
 fn an_asynchronous_send_that_fails_tells_why_and_one_that_has_no_broker_tells_nothing() {
-    let cluster = cluster(1);
+    let cluster = cluster_of(1, 2);
     let refuse = ControlAction::Respond(response_code::MESSAGE_ILLEGAL, Some("no".to_owned()));
     let code = request_code::SEND_MESSAGE_V2;
     cluster.control(code, refuse, ControlTimes::UntilLifted);
     let (hook, seen) = recorder("h");
-    let producer = started(builder(&cluster).send_message_hook(hook));
+    let producer = started(producer_of(&cluster).send_message_hook(hook));
     let (told, outcome) = channel();
     for broker in ["broker-a", "gone"] {
         let told = told.clone();
@@ -252,9 +235,9 @@ fn an_asynchronous_send_that_fails_tells_why_and_one_that_has_no_broker_tells_no
 
 #[test]
 fn a_one_way_send_has_no_outcome_and_a_half_message_is_known_by_its_kind() {
-    let cluster = cluster(1);
+    let cluster = cluster_of(1, 2);
     let (hook, seen) = recorder("h");
-    let producer = started(builder(&cluster).send_message_hook(hook));
+    let producer = started(producer_of(&cluster).send_message_hook(hook));
     let mut later = Message::new("T", "later");
     later.set_delay_time_level(3);
     producer.send_oneway(&later).unwrap();
@@ -271,10 +254,10 @@ fn a_one_way_send_has_no_outcome_and_a_half_message_is_known_by_its_kind() {
 
 #[test]
 fn messages_that_were_gathered_have_one_pair_together() {
-    let cluster = cluster(1);
+    let cluster = cluster_of(1, 2);
     let (hook, seen) = recorder("h");
     let producer = started(
-        builder(&cluster)
+        producer_of(&cluster)
             .auto_batch(true)
             .batch_max_delay(Duration::from_secs(20))
             .send_message_hook(hook),
@@ -342,7 +325,7 @@ fn a_hook_adds_properties_and_may_call_its_client() {
     let own = Arc::new(Mutex::new(None));
     let (queues, counted) = channel();
     let producer = started(
-        builder(&cluster)
+        producer_of(&cluster)
             .namespace("space")
             .send_message_hook(Adds {
                 producer: Arc::clone(&own),
@@ -397,11 +380,11 @@ impl CheckForbiddenHook for Forbids {
 
 #[test]
 fn a_hook_that_forbids_a_broker_has_another_one_tried() {
-    let cluster = cluster(2);
+    let cluster = cluster_of(2, 2);
     let (told, asked) = channel();
     let (hook, seen) = recorder("h");
     let producer = started(
-        builder(&cluster)
+        producer_of(&cluster)
             .send_message_hook(hook)
             .check_forbidden_hook(Forbids(told)),
     );
@@ -430,11 +413,11 @@ fn a_hook_that_forbids_a_broker_has_another_one_tried() {
 
 #[test]
 fn what_is_forbidden_everywhere_is_not_sent() {
-    let cluster = cluster(2);
+    let cluster = cluster_of(2, 2);
     let (told, asked) = channel();
     let (hook, seen) = recorder("h");
     let producer = started(
-        builder(&cluster)
+        producer_of(&cluster)
             .send_message_hook(hook)
             .check_forbidden_hook(Forbids(told)),
     );
@@ -480,8 +463,8 @@ impl SendMessageHook for Slow {
 
 #[test]
 fn a_hook_that_takes_all_the_time_keeps_the_message_from_being_sent() {
-    let cluster = cluster(1);
-    let producer = started(builder(&cluster).send_message_hook(Slow));
+    let cluster = cluster_of(1, 2);
+    let producer = started(producer_of(&cluster).send_message_hook(Slow));
     // Now the route is known.
     assert_eq!(producer.fetch_publish_message_queues("T").unwrap().len(), 2);
     let mq = MessageQueue::new("T", "broker-a", 0);
@@ -553,7 +536,7 @@ fn the_end_of_a_transaction_is_told_of_from_the_send_and_from_a_check() {
         .unwrap();
     cluster.create_topic("T", 1).unwrap();
     let (told, ended) = channel();
-    let producer = builder(&cluster)
+    let producer = producer_of(&cluster)
         .end_transaction_hook(Ends(told))
         .transaction_listener(Commits)
         .build()
@@ -730,7 +713,7 @@ impl FilterMessageHook for Filters {
 
 #[test]
 fn what_a_hook_filters_out_never_comes_and_counts_as_consumed() {
-    let cluster = cluster(1);
+    let cluster = cluster_of(1, 2);
     let mq = MessageQueue::new("T", "broker-a", 0);
     for body in ["no", "yes", "no"] {
         cluster.put_message(&mq, &Message::new("T", body)).unwrap();

@@ -13,32 +13,12 @@ mod support;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use rocketmq_blocking::{
-    DefaultMQProducer, DefaultMQProducerBuilder, FaultItem, MQClientManager, Message, request_code,
-};
-use rocketmq_embedded::{Cluster, ControlAction, ControlScope, ControlTimes};
-use support::{GENEROUS, library_threads, wait_until};
+use rocketmq_blocking::{DefaultMQProducer, FaultItem, Message, request_code};
+use rocketmq_embedded::{ControlAction, ControlScope, ControlTimes};
+use support::{GENEROUS, cluster_of, library_threads, producer_of, started, wait_until};
 
 /// Longer than any test here takes.
 const LONG: Duration = Duration::from_secs(60 * 60);
-
-fn two_brokers() -> Cluster {
-    let cluster = Cluster::builder().brokers(2).start().unwrap();
-    cluster.create_topic("T", 4).unwrap();
-    cluster
-}
-
-fn builder(cluster: &Cluster) -> DefaultMQProducerBuilder {
-    DefaultMQProducer::builder("p")
-        .client_manager(&MQClientManager::new())
-        .namesrv_addr(&cluster.namesrv_addr())
-}
-
-fn started(builder: DefaultMQProducerBuilder) -> DefaultMQProducer {
-    let producer = builder.build().unwrap();
-    producer.start().unwrap();
-    producer
-}
 
 /// How many of `sends` each broker stores.
 fn shares(producer: &DefaultMQProducer, sends: usize) -> BTreeMap<String, usize> {
@@ -65,7 +45,7 @@ fn even(sends: usize) -> BTreeMap<String, usize> {
 
 #[test]
 fn a_slow_broker_is_left_alone_and_the_switch_lets_it_back() {
-    let cluster = two_brokers();
+    let cluster = cluster_of(2, 4);
     let scope = ControlScope::Broker("broker-a".to_owned());
     let slow = cluster.control_on(
         scope,
@@ -73,7 +53,7 @@ fn a_slow_broker_is_left_alone_and_the_switch_lets_it_back() {
         ControlAction::Delay(Duration::from_millis(300)),
         ControlTimes::UntilLifted,
     );
-    let producer = started(builder(&cluster).send_latency_fault_enable(true));
+    let producer = started(producer_of(&cluster).send_latency_fault_enable(true));
     // 200 ms is far above what a send on this machine takes, and below the delay.
     let from = Duration::from_millis(200);
     producer.set_latency_table(&[from], &[LONG]).unwrap();
@@ -105,8 +85,8 @@ fn a_slow_broker_is_left_alone_and_the_switch_lets_it_back() {
 
 #[test]
 fn the_switch_works_on_a_producer_that_runs() {
-    let cluster = two_brokers();
-    let producer = started(builder(&cluster));
+    let cluster = cluster_of(2, 4);
+    let producer = started(producer_of(&cluster));
     assert_eq!(shares(&producer, 40), even(40));
     assert!(producer.fault_items().is_empty(), "nothing is remembered");
     producer.set_send_latency_fault_enable(true);
@@ -121,7 +101,7 @@ fn the_switch_works_on_a_producer_that_runs() {
 
 #[test]
 fn a_failed_send_counts_as_ten_seconds_in_all_forms() {
-    let cluster = two_brokers();
+    let cluster = cluster_of(2, 4);
     let busy = ControlAction::Respond(2, None);
     let scope = ControlScope::Broker("broker-a".to_owned());
     let code = request_code::SEND_MESSAGE_V2;
@@ -129,7 +109,7 @@ fn a_failed_send_counts_as_ten_seconds_in_all_forms() {
     let table: [Duration; 2] = [Duration::from_secs(9), Duration::from_secs(11)];
     let waits = [LONG, Duration::ZERO];
     let producer = || {
-        let builder = builder(&cluster).send_latency_fault_enable(true);
+        let builder = producer_of(&cluster).send_latency_fault_enable(true);
         started(builder.latency_max(table).not_available_duration(waits))
     };
     let waiting = producer();
@@ -159,9 +139,9 @@ fn a_failed_send_counts_as_ten_seconds_in_all_forms() {
 
 #[test]
 fn the_detector_finds_a_broker_that_is_back() {
-    let cluster = two_brokers();
+    let cluster = cluster_of(2, 4);
     let producer = started(
-        builder(&cluster)
+        producer_of(&cluster)
             .send_latency_fault_enable(true)
             .detect_interval(Duration::from_millis(1))
             .detect_timeout(Duration::from_secs(5)),

@@ -16,17 +16,10 @@ use rocketmq_blocking::{
     DefaultMQProducer, Error, MQClientManager, Message, MessageQueue, response_code,
 };
 use rocketmq_embedded::Cluster;
-use support::{Target, unique, wait_until};
+use support::{Target, producer_at, started, unique, wait_until};
 
 fn producer(cluster: &Cluster, namespace: &str) -> DefaultMQProducer {
-    let producer = DefaultMQProducer::builder("p")
-        .client_manager(&MQClientManager::new())
-        .namesrv_addr(&cluster.namesrv_addr())
-        .namespace(namespace)
-        .build()
-        .unwrap();
-    producer.start().unwrap();
-    producer
+    started(producer_at(&cluster.namesrv_addr()).namespace(namespace))
 }
 
 fn now() -> i64 {

@@ -20,23 +20,10 @@ use std::{env, thread};
 use rocketmq_blocking::{
     DefaultMQProducer, DefaultMQProducerBuilder, Error, MQClientManager, Message, client_error_code,
 };
-use rocketmq_embedded::Cluster;
-use support::{FakePeer, library_threads, wait_until};
+use support::{FakePeer, cluster_of, library_threads, started, wait_until};
 
 fn builder(group: &str) -> DefaultMQProducerBuilder {
     DefaultMQProducer::builder(group).client_manager(&MQClientManager::new())
-}
-
-fn started(builder: DefaultMQProducerBuilder) -> DefaultMQProducer {
-    let producer = builder.build().unwrap();
-    producer.start().unwrap();
-    producer
-}
-
-fn cluster() -> Cluster {
-    let cluster = Cluster::builder().start().unwrap();
-    cluster.create_topic("T", 1).unwrap();
-    cluster
 }
 
 /// How long a domain thinks before it answers.
@@ -71,7 +58,7 @@ fn domain(list: String) -> (String, Arc<Mutex<Vec<String>>>) {
 
 #[test]
 fn a_domain_is_asked_at_the_start_and_its_answer_used() {
-    let cluster = cluster();
+    let cluster = cluster_of(1, 1);
     let (addr, asked) = domain(cluster.namesrv_addr());
     let producer = started(
         builder("p")
@@ -94,7 +81,7 @@ fn a_domain_is_asked_at_the_start_and_its_answer_used() {
 
 #[test]
 fn a_list_that_is_given_is_used_and_the_domain_not_asked() {
-    let cluster = cluster();
+    let cluster = cluster_of(1, 1);
     let (addr, asked) = domain("127.0.0.1:1".to_owned());
     let list = cluster.namesrv_addr();
     let producer = started(builder("p").namesrv_addr(&list).namesrv_domain(addr));
@@ -104,7 +91,7 @@ fn a_list_that_is_given_is_used_and_the_domain_not_asked() {
 
 #[test]
 fn a_domain_that_does_not_answer_leaves_a_client_without_name_servers_until_it_is_given_some() {
-    let cluster = cluster();
+    let cluster = cluster_of(1, 1);
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr();
     let domain = closed.unwrap().to_string();
     let producer = started(builder("p").namesrv_addr("").namesrv_domain(domain));
@@ -125,7 +112,7 @@ fn a_domain_that_does_not_answer_leaves_a_client_without_name_servers_until_it_i
 
 #[test]
 fn an_update_without_the_server_in_use_leaves_it_at_once() {
-    let cluster = cluster();
+    let cluster = cluster_of(1, 1);
     let broker = cluster.broker_addr("broker-a").unwrap();
     let before = FakePeer::name_server("broker-a", broker);
     let producer = started(builder("p").namesrv_addr(&before.addr()));
@@ -149,7 +136,7 @@ fn an_update_without_the_server_in_use_leaves_it_at_once() {
 
 #[test]
 fn a_bad_update_changes_nothing() {
-    let cluster = cluster();
+    let cluster = cluster_of(1, 1);
     let producer = started(builder("p").namesrv_addr(&cluster.namesrv_addr()));
     for list in ["", "host", "h:70000", "2001:db8::1"] {
         let error = producer.update_name_server_address_list(list).unwrap_err();
@@ -168,7 +155,7 @@ fn a_bad_update_changes_nothing() {
 
 #[test]
 fn an_instance_never_has_two_lists() {
-    let cluster = cluster();
+    let cluster = cluster_of(1, 1);
     let manager = MQClientManager::new();
     let client = |group: &str, list: &str| {
         started(builder(group).client_manager(&manager).namesrv_addr(list))
@@ -199,7 +186,7 @@ fn child_of_the_environment() {
 
 #[test]
 fn the_environment_names_the_servers() {
-    let cluster = cluster();
+    let cluster = cluster_of(1, 1);
     let mut child = Command::new(env::current_exe().unwrap());
     child.args(["--exact", "child_of_the_environment", "--ignored"]);
     child.env("NAMESRV_ADDR", cluster.namesrv_addr());

@@ -19,7 +19,7 @@ use rocketmq_blocking::{
     RemotingCommand, request_code,
 };
 use rocketmq_embedded::Cluster;
-use support::{Inbox, quick, wait_until};
+use support::{Inbox, producer_at, quick, started, wait_until};
 
 /// Keeps under which topic messages are given back.
 #[derive(Default)]
@@ -35,14 +35,7 @@ impl RPCHook for GivenBack {
 }
 
 fn producer(cluster: &Cluster, namespace: &str) -> DefaultMQProducer {
-    let producer = DefaultMQProducer::builder("p")
-        .client_manager(&MQClientManager::new())
-        .namesrv_addr(&cluster.namesrv_addr())
-        .namespace(namespace)
-        .build()
-        .unwrap();
-    producer.start().unwrap();
-    producer
+    started(producer_at(&cluster.namesrv_addr()).namespace(namespace))
 }
 
 /// apache/rocketmq-client-go#933, #945 (PR#944), apache/rocketmq#6326: tables that had the bare name

@@ -13,10 +13,10 @@ mod support;
 use std::time::Duration;
 
 use rocketmq_blocking::{
-    DefaultMQProducer, Error, MQClientManager, Message, MessageQueue, SelectMessageQueueByHash,
+    DefaultMQProducer, Error, Message, MessageQueue, SelectMessageQueueByHash,
 };
 use rocketmq_embedded::Cluster;
-use support::{GENEROUS, keep_logs, logged, wait_until};
+use support::{GENEROUS, keep_logs, logged, producer_at, started, wait_until};
 
 const ORDER_TOPIC_CONFIG: &str = "ORDER_TOPIC_CONFIG";
 
@@ -29,15 +29,11 @@ fn cluster() -> Cluster {
 }
 
 fn producer(cluster: &Cluster) -> DefaultMQProducer {
-    let producer = DefaultMQProducer::builder("p")
-        .client_manager(&MQClientManager::new())
-        .namesrv_addr(&cluster.namesrv_addr())
-        .send_msg_timeout(GENEROUS)
-        .poll_name_server_interval(Duration::from_millis(50))
-        .build()
-        .unwrap();
-    producer.start().unwrap();
-    producer
+    started(
+        producer_at(&cluster.namesrv_addr())
+            .send_msg_timeout(GENEROUS)
+            .poll_name_server_interval(Duration::from_millis(50)),
+    )
 }
 
 fn name(mq: &MessageQueue) -> String {

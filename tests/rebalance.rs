@@ -27,7 +27,7 @@ use rocketmq_blocking::{
     MessageQueue,
 };
 use rocketmq_embedded::{Cluster, ControlAction, ControlScope, ControlTimes};
-use support::{GENEROUS, Inbox, Target, quick, unique, wait_until};
+use support::{GENEROUS, Inbox, Target, producer_at, quick, started, unique, wait_until};
 
 const GET_CONSUMER_LIST_BY_GROUP: i32 = 38;
 /// Longer than a test waits: whatever happens in time has another cause.
@@ -101,13 +101,7 @@ fn queues_of(namesrv: &str, topic: &str) -> Vec<MessageQueue> {
 }
 
 fn producer(namesrv: &str) -> DefaultMQProducer {
-    let producer = DefaultMQProducer::builder("p")
-        .client_manager(&MQClientManager::new())
-        .namesrv_addr(namesrv)
-        .build()
-        .unwrap();
-    producer.start().unwrap();
-    producer
+    started(producer_at(namesrv))
 }
 
 #[test]

@@ -25,7 +25,10 @@ use rocketmq_blocking::{
 };
 use rocketmq_embedded::{Cluster, ControlAction, ControlTimes};
 use rocketmq_protocol::RemotingCommand;
-use support::{FakePeer, GENEROUS, Inbox, quick, reply_to, route_of, wait_until};
+use support::{
+    FakePeer, GENEROUS, Inbox, cluster_of, producer_at, quick, reply_to, route_of, started,
+    wait_until,
+};
 
 /// The limit of a send, long enough never to be the reason why one ends.
 const LONG: Duration = Duration::from_secs(20);
@@ -36,24 +39,10 @@ fn producer(namesrv: &str) -> DefaultMQProducer {
 }
 
 fn builder(namesrv: &str) -> DefaultMQProducerBuilder {
-    DefaultMQProducer::builder("p")
-        .client_manager(&MQClientManager::new())
-        .namesrv_addr(namesrv)
+    producer_at(namesrv)
         .retry_times_when_send_failed(0)
         .send_msg_timeout(LONG)
         .mq_client_api_timeout(LONG)
-}
-
-fn started(builder: DefaultMQProducerBuilder) -> DefaultMQProducer {
-    let producer = builder.build().unwrap();
-    producer.start().unwrap();
-    producer
-}
-
-fn cluster() -> Cluster {
-    let cluster = Cluster::builder().start().unwrap();
-    cluster.create_topic("T", 1).unwrap();
-    cluster
 }
 
 fn send(producer: &DefaultMQProducer) -> Result<SendResult> {
@@ -79,7 +68,7 @@ fn name_server(cluster: &Cluster, first_time: FirstTime) -> FakePeer {
 /// The first send fails promptly, and the second one works.
 #[track_caller]
 fn fails_once(first_time: FirstTime) -> Error {
-    let cluster = cluster();
+    let cluster = cluster_of(1, 1);
     let peer = name_server(&cluster, first_time);
     let producer = producer(&peer.addr());
     let begun = Instant::now();
@@ -101,7 +90,7 @@ fn fails_once(first_time: FirstTime) -> Error {
 
 #[track_caller]
 fn works(first_time: FirstTime) {
-    let cluster = cluster();
+    let cluster = cluster_of(1, 1);
     let peer = name_server(&cluster, first_time);
     send(&producer(&peer.addr())).unwrap();
     assert_eq!(peer.connections(), 1);
@@ -212,7 +201,7 @@ fn a_reply_that_comes_byte_by_byte_is_a_reply() {
 
 #[test]
 fn a_reply_that_never_ends_is_waited_for_until_the_deadline() {
-    let cluster = cluster();
+    let cluster = cluster_of(1, 1);
     // A byte now and then, which must not put the deadline off.
     let peer = name_server(&cluster, |stream, _, reply| {
         let mut stream = stream.try_clone().unwrap();
@@ -238,7 +227,7 @@ fn a_reply_that_never_ends_is_waited_for_until_the_deadline() {
 
 #[test]
 fn a_late_reply_is_passed_over_and_the_connection_stays() {
-    let cluster = cluster();
+    let cluster = cluster_of(1, 1);
     let late: Arc<Mutex<Vec<u8>>> = Arc::default();
     let broker = cluster.broker_addr("broker-a").unwrap();
     let kept = Arc::clone(&late);
@@ -266,7 +255,7 @@ fn a_late_reply_is_passed_over_and_the_connection_stays() {
 
 #[test]
 fn a_silent_server_is_left_and_connected_anew() {
-    let cluster = cluster();
+    let cluster = cluster_of(1, 1);
     let broker = cluster.broker_addr("broker-a").unwrap();
     let requests = Arc::new(AtomicUsize::new(0));
     let seen = Arc::clone(&requests);
@@ -289,7 +278,7 @@ fn a_silent_server_is_left_and_connected_anew() {
 
 #[test]
 fn a_connection_without_traffic_is_closed_and_made_again_when_it_is_needed() {
-    let cluster = cluster();
+    let cluster = cluster_of(1, 1);
     let broker = cluster.broker_addr("broker-a").unwrap();
     let peer = FakePeer::start(move |stream, request| {
         let reply = reply_to(&request, 0, route_of("broker-a", &broker));
@@ -308,7 +297,7 @@ fn a_connection_without_traffic_is_closed_and_made_again_when_it_is_needed() {
 #[test]
 fn a_server_that_says_good_bye_is_connected_anew_and_asked_again() {
     const GO_AWAY: i32 = 1500;
-    let cluster = cluster();
+    let cluster = cluster_of(1, 1);
     let broker = cluster.broker_addr("broker-a").unwrap();
     let requests = Arc::new(AtomicUsize::new(0));
     let seen = Arc::clone(&requests);
@@ -376,7 +365,7 @@ fn a_name_that_is_none_is_told() {
 
 #[test]
 fn the_name_of_this_machine_is_looked_up() {
-    let cluster = cluster();
+    let cluster = cluster_of(1, 1);
     let namesrv = cluster.namesrv_addr().replace("127.0.0.1", "localhost");
     send(&producer(&namesrv)).unwrap();
 }
@@ -389,7 +378,7 @@ fn closed_port() -> String {
 /// Several, so that whichever name server a client begins with, it meets dead ones.
 #[test]
 fn dead_name_servers_are_passed_over() {
-    let cluster = cluster();
+    let cluster = cluster_of(1, 1);
     let silent = FakePeer::start(|_, _| true);
     let closing = FakePeer::start(|_, _| false);
     for dead in [
@@ -561,7 +550,7 @@ fn a_broker_that_does_not_read_fills_nothing_but_its_own_queue() {
 #[test]
 fn a_consumer_outlives_closed_connections() {
     const PULL_MESSAGE: i32 = 11;
-    let cluster = cluster();
+    let cluster = cluster_of(1, 1);
     let manager = MQClientManager::new();
     let inbox = Inbox::new();
     let consumer = quick(DefaultMQPushConsumer::builder("g"))

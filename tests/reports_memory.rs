@@ -21,10 +21,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use std::{fs, thread};
 
-use rocketmq_blocking::{DefaultMQProducer, DefaultMQProducerBuilder, MQClientManager, Message};
+use rocketmq_blocking::{DefaultMQProducerBuilder, Message};
 use rocketmq_protocol::request_code;
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
-use support::{FakePeer, reply_to, stored_reply};
+use support::{FakePeer, producer_at, reply_to, started, stored_reply};
 
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
@@ -37,17 +37,8 @@ fn in_use() -> isize {
     stats.bytes_allocated as isize - stats.bytes_deallocated as isize
 }
 
-fn started(builder: DefaultMQProducerBuilder) -> DefaultMQProducer {
-    let producer = builder.build().unwrap();
-    producer.start().unwrap();
-    producer
-}
-
 fn builder(namesrv: &str) -> DefaultMQProducerBuilder {
-    DefaultMQProducer::builder("p")
-        .client_manager(&MQClientManager::new())
-        .namesrv_addr(namesrv)
-        .retry_times_when_send_failed(0)
+    producer_at(namesrv).retry_times_when_send_failed(0)
 }
 
 #[test]

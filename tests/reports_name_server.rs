@@ -23,8 +23,8 @@ use rocketmq_blocking::{
 };
 use rocketmq_embedded::Cluster;
 use support::{
-    BlackHole, FakePeer, GENEROUS, Inbox, Line, Proxy, quick, reply_to, route_of, unique,
-    wait_until,
+    BlackHole, FakePeer, GENEROUS, Inbox, Line, Proxy, producer_at, quick, reply_to, route_of,
+    started, unique, wait_until,
 };
 
 const TOPIC_NOT_EXIST: i32 = 17;
@@ -32,16 +32,7 @@ const TOPIC_NOT_EXIST: i32 = 17;
 const TIMEOUT: Duration = Duration::from_secs(3);
 
 fn builder(list: &str) -> DefaultMQProducerBuilder {
-    DefaultMQProducer::builder("p")
-        .client_manager(&MQClientManager::new())
-        .namesrv_addr(list)
-        .mq_client_api_timeout(TIMEOUT)
-}
-
-fn started(builder: DefaultMQProducerBuilder) -> DefaultMQProducer {
-    let producer = builder.build().unwrap();
-    producer.start().unwrap();
-    producer
+    producer_at(list).mq_client_api_timeout(TIMEOUT)
 }
 
 /// Two addresses for name servers: the one that [`started_in_order`] has asked first, and the other.

@@ -27,8 +27,8 @@ use rocketmq_embedded::{Cluster, ControlAction, ControlHandle, ControlTimes};
 use rocketmq_protocol::decode_properties;
 use rocketmq_protocol::header::SendMessageRequestHeaderV2;
 use support::{
-    Answer, GENEROUS, Inbox, ScriptedBroker, holds_within, keep_logs, logged, quick, unique,
-    wait_until,
+    Answer, GENEROUS, Inbox, ScriptedBroker, holds_within, keep_logs, logged, producer_at, quick,
+    unique, wait_until,
 };
 
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -602,12 +602,7 @@ fn b123_a_topic_that_comes_after_the_consumer_is_consumed() {
     assert_eq!(logged(&[&topic, "does not know"]).len(), 1);
     assert!(routes.wait_for_hits(5, GENEROUS), "it is asked for again");
     cluster.create_topic(&topic, 2).unwrap();
-    let producer = DefaultMQProducer::builder("p")
-        .client_manager(&MQClientManager::new())
-        .namesrv_addr(&cluster.namesrv_addr())
-        .build()
-        .unwrap();
-    producer.start().unwrap();
+    let producer = support::started(producer_at(&cluster.namesrv_addr()));
     for n in 0..10 {
         let message = Message::new(topic.as_str(), format!("m{n}"));
         producer.send(&message).unwrap();

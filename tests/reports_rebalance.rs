@@ -32,7 +32,7 @@ use rocketmq_protocol::body::{
     TopicRouteData,
 };
 use rocketmq_protocol::{RemotingCommand, request_code, response_code};
-use support::{FakePeer, GENEROUS, Inbox, quick, reply_to, wait_until};
+use support::{FakePeer, GENEROUS, Inbox, producer_at, quick, reply_to, started, wait_until};
 
 const PERIOD: Duration = Duration::from_millis(100);
 /// Longer than a test waits: whatever happens in time has another cause.
@@ -94,13 +94,7 @@ fn shares(
 }
 
 fn producer(namesrv: &str) -> DefaultMQProducer {
-    let producer = DefaultMQProducer::builder("p")
-        .client_manager(&MQClientManager::new())
-        .namesrv_addr(namesrv)
-        .build()
-        .unwrap();
-    producer.start().unwrap();
-    producer
+    started(producer_at(namesrv))
 }
 
 /// What a route says of one broker.

@@ -18,11 +18,11 @@ use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rocketmq_blocking::{
-    DefaultMQProducer, DefaultMQProducerBuilder, Error, MQClientManager, Message,
-};
+use rocketmq_blocking::{DefaultMQProducerBuilder, Error, Message};
 use rocketmq_protocol::{RemotingCommand, request_code};
-use support::{BlackHole, FakePeer, reply_to, route_of, stored_reply, wait_until};
+use support::{
+    BlackHole, FakePeer, producer_at, reply_to, route_of, started, stored_reply, wait_until,
+};
 
 /// The limit of a send, long enough never to be the reason why one ends.
 const LONG: Duration = Duration::from_secs(60);
@@ -30,18 +30,10 @@ const PROMPTLY: Duration = Duration::from_secs(30);
 const GO_AWAY: i32 = 1500;
 
 fn builder(namesrv: &str) -> DefaultMQProducerBuilder {
-    DefaultMQProducer::builder("p")
-        .client_manager(&MQClientManager::new())
-        .namesrv_addr(namesrv)
+    producer_at(namesrv)
         .retry_times_when_send_failed(0)
         .send_msg_timeout(LONG)
         .mq_client_api_timeout(LONG)
-}
-
-fn started(builder: DefaultMQProducerBuilder) -> DefaultMQProducer {
-    let producer = builder.build().unwrap();
-    producer.start().unwrap();
-    producer
 }
 
 /// Sends to a broker that answers the first message with these bytes, and returns the error. Later

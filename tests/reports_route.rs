@@ -18,8 +18,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rocketmq_blocking::{
-    ConsumeFromWhere, DefaultMQProducer, DefaultMQPushConsumer, MQClientManager, Message,
-    MessageQueue,
+    ConsumeFromWhere, DefaultMQPushConsumer, MQClientManager, Message, MessageQueue,
 };
 use rocketmq_embedded::Cluster;
 use rocketmq_protocol::body::{
@@ -27,7 +26,7 @@ use rocketmq_protocol::body::{
 };
 use rocketmq_protocol::header::{PullMessageRequestHeader, PullMessageResponseHeader};
 use rocketmq_protocol::{RemotingCommand, request_code, response_code, sys_flag};
-use support::{FakePeer, Inbox, quick, reply_to, wait_until};
+use support::{FakePeer, Inbox, producer_at, quick, reply_to, started, wait_until};
 
 const PERIOD: Duration = Duration::from_millis(100);
 /// Longer than a test waits: whatever happens in time has another cause.
@@ -94,13 +93,7 @@ fn b81_a_broker_that_may_not_be_written_is_sent_nothing_and_still_read() {
         ("broker-a", at("broker-a")),
         ("broker-b", at("broker-b")),
     ]));
-    let producer = DefaultMQProducer::builder("p")
-        .client_manager(&MQClientManager::new())
-        .namesrv_addr(&routes.peer.addr())
-        .poll_name_server_interval(PERIOD)
-        .build()
-        .unwrap();
-    producer.start().unwrap();
+    let producer = started(producer_at(&routes.peer.addr()).poll_name_server_interval(PERIOD));
     let send = |count: usize| -> BTreeSet<String> {
         (0..count)
             .map(|n| {

@@ -20,14 +20,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rocketmq_blocking::{
-    ConsumeFromWhere, DefaultMQProducer, DefaultMQProducerBuilder, DefaultMQPushConsumer, Error,
-    MQClientManager, Message, RPCHook, RemotingCommand, SendFailure, SendResult, request_code,
-    response_code,
+    ConsumeFromWhere, DefaultMQPushConsumer, Error, MQClientManager, Message, RPCHook,
+    RemotingCommand, SendFailure, SendResult, request_code, response_code,
 };
 use rocketmq_embedded::Cluster;
 use rocketmq_protocol::body::{BrokerData, JsonBody, Permission, QueueData, TopicRouteData};
 use rocketmq_protocol::{BatchElements, encode_batch, encode_properties};
-use support::{FakePeer, GENEROUS, Inbox, quick, reply_to, stored_reply};
+use support::{FakePeer, GENEROUS, Inbox, producer_at, quick, reply_to, started, stored_reply};
 
 const SEND_MESSAGE_V2: i32 = request_code::SEND_MESSAGE_V2;
 const SEND_BATCH_MESSAGE: i32 = request_code::SEND_BATCH_MESSAGE;
@@ -100,18 +99,6 @@ fn name_server(brokers: &[(&str, String)], queues: i32) -> FakePeer {
     })
 }
 
-fn builder(namesrv_addr: &str) -> DefaultMQProducerBuilder {
-    DefaultMQProducer::builder("p")
-        .client_manager(&MQClientManager::new())
-        .namesrv_addr(namesrv_addr)
-}
-
-fn started(builder: DefaultMQProducerBuilder) -> DefaultMQProducer {
-    let producer = builder.build().unwrap();
-    producer.start().unwrap();
-    producer
-}
-
 fn message(body: &str) -> Message {
     Message::new("T", body.to_owned())
 }
@@ -146,7 +133,7 @@ fn b03_the_third_of_three_brokers_is_reached() {
         let route: Vec<_> = named.map(|(name, peer)| (*name, peer.addr())).collect();
         let name_server = name_server(&route, 8);
         // With no back-off all brokers are as good as new at each send.
-        let producer = builder(&name_server.addr())
+        let producer = producer_at(&name_server.addr())
             .send_latency_fault_enable(latency)
             .not_available_duration([Duration::ZERO; 7]);
         let producer = started(producer);
@@ -169,7 +156,7 @@ fn b04_the_second_attempt_is_on_another_broker() {
     let a = broker("broker-a", &log, |_| Does::Close);
     let b = broker("broker-b", &log, |_| Does::Store);
     let both = name_server(&[("broker-a", a.addr()), ("broker-b", b.addr())], 4);
-    let producer = started(builder(&both.addr()));
+    let producer = started(producer_at(&both.addr()));
     let mut seen = Vec::new();
     while seen.first() != Some(&"broker-a") {
         log.lock().unwrap().clear();
@@ -181,7 +168,7 @@ fn b04_the_second_attempt_is_on_another_broker() {
 
     log.lock().unwrap().clear();
     let one = name_server(&[("broker-a", a.addr())], 4);
-    let error = started(builder(&one.addr()))
+    let error = started(producer_at(&one.addr()))
         .send(&message("m"))
         .unwrap_err();
     assert_eq!(names(&log), ["broker-a"; 3]);
@@ -215,7 +202,7 @@ fn b09_without_time_there_is_no_attempt() {
     let a = broker("broker-a", &log, |_| Does::Store);
     let name_server = name_server(&[("broker-a", a.addr())], 4);
     let hook = Arc::new(SlowHook(Duration::from_millis(1200)));
-    let producer = started(builder(&name_server.addr()).rpc_hook(hook));
+    let producer = started(producer_at(&name_server.addr()).rpc_hook(hook));
     let (to, outcomes) = channel::<Outcome>();
     let limit = Duration::from_millis(1000);
     producer
@@ -237,7 +224,7 @@ fn b09_a_timeout_that_takes_all_the_time_is_not_tried_again() {
     let log = Log::default();
     let a = broker("broker-a", &log, |_| Does::Nothing);
     let name_server = name_server(&[("broker-a", a.addr())], 4);
-    let producer = started(builder(&name_server.addr()));
+    let producer = started(producer_at(&name_server.addr()));
     let (to, outcomes) = channel::<Outcome>();
     let limit = Duration::from_millis(200);
     producer
@@ -259,7 +246,7 @@ fn b10_a_broker_that_cannot_be_connected_is_left_for_another() {
     let b = broker("broker-b", &log, |_| Does::Store);
     let a = closed_port();
     let name_server_of_both = name_server(&[("broker-a", a.clone()), ("broker-b", b.addr())], 4);
-    let producer = started(builder(&name_server_of_both.addr()));
+    let producer = started(producer_at(&name_server_of_both.addr()));
     let (to, outcomes) = channel::<Outcome>();
     for _ in 0..8 {
         let to = to.clone();
@@ -279,7 +266,7 @@ fn b10_a_broker_that_cannot_be_connected_is_left_for_another() {
     assert_eq!(names(&log).len(), 8);
 
     let none = name_server(&[("broker-a", a), ("broker-b", closed_port())], 4);
-    let producer = started(builder(&none.addr()));
+    let producer = started(producer_at(&none.addr()));
     let (to, outcomes) = channel::<Outcome>();
     let began = Instant::now();
     producer
@@ -307,7 +294,7 @@ fn b11_a_compressed_body_is_the_same_in_every_attempt() {
     };
     let a = broker("broker-a", &log, first);
     let name_server = name_server(&[("broker-a", a.addr())], 4);
-    let producer = started(builder(&name_server.addr()));
+    let producer = started(producer_at(&name_server.addr()));
     let original = Message::new("T", vec![b'a'; 10_000]);
     producer.send(&original).unwrap();
     let (to, outcomes) = channel::<Outcome>();
@@ -352,7 +339,7 @@ fn b69_ten_thousand_sends_without_an_answer_end_once_each() {
         true
     });
     let name_server = name_server(&[("broker-a", a.addr())], 4);
-    let producer = started(builder(&name_server.addr()).close_socket_if_timeout(false));
+    let producer = started(producer_at(&name_server.addr()).close_socket_if_timeout(false));
     producer.send(&message("last")).unwrap();
     let (to, outcomes) = channel::<Outcome>();
     for _ in 0..SENDS {
@@ -395,7 +382,7 @@ fn b93_messages_of_a_batch_keep_their_tags() {
     .build()
     .unwrap();
     consumer.start().unwrap();
-    let producer = started(builder(&cluster.namesrv_addr()));
+    let producer = started(producer_at(&cluster.namesrv_addr()));
     let batch = ["one", "two"].map(|body| message(body).with_tags("TagA"));
     producer.send_batch(&batch).unwrap();
     producer.send(&message("last").with_tags("TagA")).unwrap();
@@ -415,7 +402,7 @@ fn b95_properties_of_a_batch_that_are_too_long_are_refused_here() {
     let log = Log::default();
     let a = broker("broker-a", &log, |_| Does::Store);
     let name_server = name_server(&[("broker-a", a.addr())], 4);
-    let producer = started(builder(&name_server.addr()));
+    let producer = started(producer_at(&name_server.addr()));
     let long = |length: usize| {
         let mut message = message("m");
         message.put_property("UNIQ_KEY", "k");
@@ -437,7 +424,7 @@ fn b114_batches_are_not_compressed() {
     let log = Log::default();
     let a = broker("broker-a", &log, |_| Does::Store);
     let name_server = name_server(&[("broker-a", a.addr())], 4);
-    let producer = started(builder(&name_server.addr()));
+    let producer = started(producer_at(&name_server.addr()));
     let messages: Vec<Message> = (0..10)
         .map(|_| Message::new("T", vec![b'x'; 1024]))
         .collect();
@@ -463,7 +450,7 @@ fn b115_a_batch_goes_under_its_own_code_and_in_its_own_form() {
     let log = Log::default();
     let a = broker("broker-a", &log, |_| Does::Store);
     let name_server = name_server(&[("broker-a", a.addr())], 4);
-    let producer = started(builder(&name_server.addr()));
+    let producer = started(producer_at(&name_server.addr()));
     let tagged = |body: &str, tag: &str| message(body).with_tags(tag);
     let two = [tagged("a", "A"), tagged("b", "B")];
     let expected: String = [("61", "41"), ("62", "42")]

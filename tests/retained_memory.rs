@@ -19,12 +19,12 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use rocketmq_blocking::{
-    ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus, ConsumeFromWhere, DefaultMQProducer,
-    DefaultMQPushConsumer, DefaultMQPushConsumerBuilder, MQClientManager, Message, MessageExt,
+    ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus, ConsumeFromWhere, DefaultMQPushConsumer,
+    DefaultMQPushConsumerBuilder, MQClientManager, Message, MessageExt,
 };
 use rocketmq_embedded::Cluster;
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
-use support::{GENEROUS, keep_logs, logged, quick, unique, wait_until};
+use support::{GENEROUS, keep_logs, logged, producer_at, quick, started, unique, wait_until};
 
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
@@ -82,13 +82,8 @@ impl Kept {
 fn fill(cluster: &Cluster, count: usize, size: usize) -> String {
     let topic = unique("T");
     cluster.create_topic(&topic, 1).unwrap();
-    let producer = DefaultMQProducer::builder("p")
-        .client_manager(&MQClientManager::new())
-        .namesrv_addr(&cluster.namesrv_addr())
-        .compress_msg_body_over_howmuch(usize::MAX)
-        .build()
-        .unwrap();
-    producer.start().unwrap();
+    let producer =
+        started(producer_at(&cluster.namesrv_addr()).compress_msg_body_over_howmuch(usize::MAX));
     let message = Message::new(topic.as_str(), vec![b'x'; size])
         .with_tags("A")
         .with_keys("some keys of it");

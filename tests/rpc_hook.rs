@@ -19,15 +19,17 @@ use std::thread;
 use std::time::Duration;
 
 use rocketmq_blocking::{
-    AclClientRPCHook, ConsumeFromWhere, DefaultMQProducer, DefaultMQProducerBuilder,
-    DefaultMQPushConsumer, Error, LanguageCode, MQClientManager, Message, RPCHook, RemotingCommand,
-    SerializeType, SessionCredentials, request_code, response_code,
+    AclClientRPCHook, ConsumeFromWhere, DefaultMQProducer, DefaultMQPushConsumer, Error,
+    LanguageCode, MQClientManager, Message, RPCHook, RemotingCommand, SerializeType,
+    SessionCredentials, request_code, response_code,
 };
 use rocketmq_embedded::Cluster;
 use rocketmq_protocol::acl;
 use rocketmq_protocol::body::{GetConsumerListByGroupResponseBody, HeartbeatData, JsonBody};
 use rocketmq_protocol::header::OffsetResponseHeader;
-use support::{FakePeer, Inbox, quick, reply_to, reply_with, stored_in, unique, wait_until};
+use support::{
+    FakePeer, Inbox, producer_at, quick, reply_to, reply_with, stored_in, unique, wait_until,
+};
 
 /// Notes what it sees; in requests it counts how often they passed.
 #[derive(Default)]
@@ -74,12 +76,6 @@ impl Recorder {
     }
 }
 
-fn builder(namesrv: &str) -> DefaultMQProducerBuilder {
-    DefaultMQProducer::builder("p")
-        .client_manager(&MQClientManager::new())
-        .namesrv_addr(namesrv)
-}
-
 #[test]
 fn every_request_of_producer_and_consumer_passes_the_hook() {
     let cluster = Cluster::builder().start().unwrap();
@@ -96,7 +92,7 @@ fn every_request_of_producer_and_consumer_passes_the_hook() {
         .build()
         .unwrap();
     consumer.start().unwrap();
-    let producer = builder(&cluster.namesrv_addr())
+    let producer = producer_at(&cluster.namesrv_addr())
         .client_manager(&manager)
         .rpc_hook(hook.clone())
         .build()
@@ -180,7 +176,7 @@ fn sends(requests: &Mutex<Vec<RemotingCommand>>) -> Vec<RemotingCommand> {
 #[test]
 fn fields_are_added_in_javas_order_around_the_hook() {
     let (peer, requests) = recording(0);
-    let producer = builder(&peer.addr())
+    let producer = producer_at(&peer.addr())
         .namespace_v2("space")
         .enable_stream_request_type(true)
         .rpc_hook(Arc::new(Recorder::default()))
@@ -221,7 +217,7 @@ fn fields_are_added_in_javas_order_around_the_hook() {
 #[test]
 fn by_default_nothing_is_added() {
     let (peer, requests) = recording(0);
-    let producer = builder(&peer.addr()).unit_mode(true).build().unwrap();
+    let producer = producer_at(&peer.addr()).unit_mode(true).build().unwrap();
     producer.start().unwrap();
     producer.send(&Message::new("T", "m")).unwrap();
     assert!(!producer.client_id().unwrap().contains("STREAM"));
@@ -246,7 +242,7 @@ fn by_default_nothing_is_added() {
 fn a_request_that_is_sent_again_passes_again() {
     let (peer, requests) = recording(1);
     let hook = Arc::new(Recorder::default());
-    let producer = builder(&peer.addr())
+    let producer = producer_at(&peer.addr())
         .rpc_hook(hook.clone())
         .build()
         .unwrap();
@@ -362,7 +358,7 @@ fn the_event_loop_runs_no_hook() {
 fn a_signature_covers_what_is_sent() {
     let (peer, requests) = recording(1);
     let credentials = SessionCredentials::new("user", "key");
-    let producer = builder(&peer.addr())
+    let producer = producer_at(&peer.addr())
         .namespace_v2("space")
         .rpc_hook(Arc::new(AclClientRPCHook::new(credentials)))
         .build()
@@ -395,7 +391,7 @@ fn a_real_cluster_takes_what_is_signed_and_nothing_else() {
     };
     let topic = unique("T");
     let sender = |hook: Option<Arc<AclClientRPCHook>>| {
-        let mut builder = builder(&namesrv);
+        let mut builder = producer_at(&namesrv);
         if let Some(hook) = hook {
             builder = builder.rpc_hook(hook);
         }
@@ -448,7 +444,7 @@ impl RPCHook for Refuses {
 #[test]
 fn a_hook_that_panics_fails_the_send_and_nothing_else() {
     let (peer, requests) = recording(0);
-    let producer = builder(&peer.addr())
+    let producer = producer_at(&peer.addr())
         .rpc_hook(Arc::new(Refuses))
         .build()
         .unwrap();

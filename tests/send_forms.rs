@@ -20,33 +20,15 @@ use std::time::Duration;
 
 use rocketmq_blocking::service::ServiceState;
 use rocketmq_blocking::{
-    DefaultMQProducer, DefaultMQProducerBuilder, Error, MQClientManager, Message, MessageQueue,
-    SelectMessageQueueByHash, SendFailure, SendResult, request_code, response_code, split_batch,
+    DefaultMQProducerBuilder, Error, Message, MessageQueue, SelectMessageQueueByHash, SendFailure,
+    SendResult, request_code, response_code, split_batch,
 };
 use rocketmq_embedded::{Cluster, ControlAction, ControlHandle, ControlScope, ControlTimes};
-use support::{GENEROUS, wait_until};
+use support::{GENEROUS, cluster_of, producer_of, started, wait_until};
 
 const SEND_MESSAGE_V2: i32 = request_code::SEND_MESSAGE_V2;
 
 type Outcome = Result<SendResult, SendFailure>;
-
-fn two_brokers() -> Cluster {
-    let cluster = Cluster::builder().brokers(2).start().unwrap();
-    cluster.create_topic("T", 4).unwrap();
-    cluster
-}
-
-fn builder(cluster: &Cluster) -> DefaultMQProducerBuilder {
-    DefaultMQProducer::builder("p")
-        .client_manager(&MQClientManager::new())
-        .namesrv_addr(&cluster.namesrv_addr())
-}
-
-fn started(builder: DefaultMQProducerBuilder) -> DefaultMQProducer {
-    let producer = builder.build().unwrap();
-    producer.start().unwrap();
-    producer
-}
 
 fn at_broker_a(cluster: &Cluster, action: ControlAction) -> ControlHandle {
     let scope = ControlScope::Broker("broker-a".to_owned());
@@ -72,8 +54,8 @@ fn tell(to: &Sender<Outcome>) -> impl FnOnce(Outcome) + Send + 'static {
 
 #[test]
 fn a_callback_is_told_of_what_is_stored_on_a_thread_of_its_own() {
-    let cluster = two_brokers();
-    let producer = started(builder(&cluster));
+    let cluster = cluster_of(2, 4);
+    let producer = started(producer_of(&cluster));
     let (to, outcomes) = channel();
     for n in 0..100 {
         let to = to.clone();
@@ -103,8 +85,8 @@ fn a_callback_is_told_of_what_is_stored_on_a_thread_of_its_own() {
 
 #[test]
 fn an_asynchronous_send_is_tried_again_and_the_message_comes_back_in_the_end() {
-    let cluster = two_brokers();
-    let producer = started(builder(&cluster).retry_times_when_send_async_failed(3));
+    let cluster = cluster_of(2, 4);
+    let producer = started(producer_of(&cluster).retry_times_when_send_async_failed(3));
     let (to, outcomes) = told();
     let at_a = at_broker_a(&cluster, busy());
     for n in 0..8 {
@@ -134,8 +116,8 @@ fn an_asynchronous_send_is_tried_again_and_the_message_comes_back_in_the_end() {
 
 #[test]
 fn a_silent_broker_ends_an_asynchronous_send_at_its_deadline() {
-    let cluster = two_brokers();
-    let producer = started(builder(&cluster));
+    let cluster = cluster_of(2, 4);
+    let producer = started(producer_of(&cluster));
     cluster.control(
         SEND_MESSAGE_V2,
         ControlAction::Drop,
@@ -153,8 +135,8 @@ fn a_silent_broker_ends_an_asynchronous_send_at_its_deadline() {
 
 #[test]
 fn what_is_wrong_from_the_start_comes_back_at_once_and_runs_no_callback() {
-    let cluster = two_brokers();
-    let producer = started(builder(&cluster));
+    let cluster = cluster_of(2, 4);
+    let producer = started(producer_of(&cluster));
     let never = |_: Outcome| panic!("it was refused");
     let empty = producer.send_async(message(""), never).unwrap_err();
     assert!(
@@ -185,7 +167,7 @@ fn a_topic_without_a_route_is_told_to_the_callback() {
         })
         .start()
         .unwrap();
-    let producer = started(builder(&cluster));
+    let producer = started(producer_of(&cluster));
     let (to, outcomes) = told();
     producer.send_async(message("m"), tell(&to)).unwrap();
     let failure = outcomes.recv_timeout(GENEROUS).unwrap().unwrap_err();
@@ -195,8 +177,8 @@ fn a_topic_without_a_route_is_told_to_the_callback() {
 
 #[test]
 fn a_callback_that_panics_or_blocks_stalls_no_pull_and_no_other_send() {
-    let cluster = two_brokers();
-    let producer = started(builder(&cluster).client_callback_executor_threads(2));
+    let cluster = cluster_of(2, 4);
+    let producer = started(producer_of(&cluster).client_callback_executor_threads(2));
     let (release, held) = channel::<()>();
     producer
         .send_async(message("panics"), |_| panic!("on purpose"))
@@ -215,8 +197,8 @@ fn a_callback_that_panics_or_blocks_stalls_no_pull_and_no_other_send() {
 
 #[test]
 fn a_shutdown_waits_for_what_is_under_way() {
-    let cluster = two_brokers();
-    let producer = started(builder(&cluster).send_msg_timeout(GENEROUS));
+    let cluster = cluster_of(2, 4);
+    let producer = started(producer_of(&cluster).send_msg_timeout(GENEROUS));
     producer.send(&message("first")).unwrap();
     let held = cluster.control(
         SEND_MESSAGE_V2,
@@ -249,8 +231,8 @@ fn a_shutdown_waits_for_what_is_under_way() {
 
 #[test]
 fn what_a_shutdown_cannot_wait_for_is_told_all_the_same() {
-    let cluster = two_brokers();
-    let producer = started(builder(&cluster).send_msg_timeout(GENEROUS));
+    let cluster = cluster_of(2, 4);
+    let producer = started(producer_of(&cluster).send_msg_timeout(GENEROUS));
     producer.send(&message("first")).unwrap();
     let silent = cluster.control(
         SEND_MESSAGE_V2,
@@ -270,8 +252,8 @@ fn what_a_shutdown_cannot_wait_for_is_told_all_the_same() {
 
 #[test]
 fn a_shutdown_waits_for_callbacks_as_for_sends_and_counts_no_refused_ones() {
-    let cluster = two_brokers();
-    let producer = started(builder(&cluster));
+    let cluster = cluster_of(2, 4);
+    let producer = started(producer_of(&cluster));
     let (to, outcomes) = told();
     producer.send_async(message("early"), tell(&to)).unwrap();
     outcomes.recv_timeout(GENEROUS).unwrap().unwrap();
@@ -294,15 +276,15 @@ fn a_shutdown_waits_for_callbacks_as_for_sends_and_counts_no_refused_ones() {
     assert!(!report.threads_joined, "{report:?}");
     drop(leave);
 
-    let idle = started(builder(&cluster));
+    let idle = started(producer_of(&cluster));
     let report = idle.shutdown(GENEROUS);
     assert_eq!((report.drained, report.abandoned), (0, 0));
 }
 
 #[test]
 fn a_callback_may_end_its_producer() {
-    let cluster = two_brokers();
-    let producer = started(builder(&cluster));
+    let cluster = cluster_of(2, 4);
+    let producer = started(producer_of(&cluster));
     let ending = producer.clone();
     producer
         .send_async(message("m"), move |_: Outcome| {
@@ -316,9 +298,9 @@ fn a_callback_may_end_its_producer() {
 
 #[test]
 fn sends_wait_for_room_and_get_it_back_however_they_end() {
-    let cluster = two_brokers();
+    let cluster = cluster_of(2, 4);
     let producer = started(
-        builder(&cluster)
+        producer_of(&cluster)
             .enable_backpressure_for_async_mode(true)
             .back_pressure_for_async_send_num(10)
             .send_msg_timeout(GENEROUS),
@@ -380,8 +362,8 @@ fn sends_wait_for_room_and_get_it_back_however_they_end() {
 
 #[test]
 fn a_message_goes_to_the_queue_that_is_given_or_chosen_and_nowhere_else() {
-    let cluster = two_brokers();
-    let producer = started(builder(&cluster));
+    let cluster = cluster_of(2, 4);
+    let producer = started(producer_of(&cluster));
     let mq = MessageQueue::new("T", "broker-b", 3);
     let by_number = |mqs: &[MessageQueue], _: &Message, number: &usize| mqs.get(*number).cloned();
     let queues = producer.fetch_publish_message_queues("T").unwrap();
@@ -446,8 +428,8 @@ fn a_message_goes_to_the_queue_that_is_given_or_chosen_and_nowhere_else() {
 
 #[test]
 fn one_way_sends_go_round_the_queues() {
-    let cluster = two_brokers();
-    let producer = started(builder(&cluster));
+    let cluster = cluster_of(2, 4);
+    let producer = started(producer_of(&cluster));
     for n in 0..16 {
         producer.send_oneway(&message(&format!("m{n}"))).unwrap();
     }
@@ -463,7 +445,7 @@ fn one_way_sends_go_round_the_queues() {
 fn a_namespace_is_not_seen_by_selectors_and_queues() {
     let cluster = Cluster::builder().start().unwrap();
     cluster.create_topic("N%T", 4).unwrap();
-    let producer = started(builder(&cluster).namespace("N"));
+    let producer = started(producer_of(&cluster).namespace("N"));
     let seen = Arc::new(Mutex::new(BTreeSet::new()));
     let shown = Arc::clone(&seen);
     let third = move |mqs: &[MessageQueue], _: &Message, (): &()| {
@@ -490,8 +472,8 @@ fn a_namespace_is_not_seen_by_selectors_and_queues() {
 
 #[test]
 fn batches_are_stored_one_behind_the_other_in_one_queue() {
-    let cluster = two_brokers();
-    let producer = started(builder(&cluster));
+    let cluster = cluster_of(2, 4);
+    let producer = started(producer_of(&cluster));
     let messages: Vec<Message> = (0..5)
         .map(|n| message(&format!("m{n}")).with_tags("A"))
         .collect();
@@ -530,8 +512,8 @@ fn batches_are_stored_one_behind_the_other_in_one_queue() {
 
 #[test]
 fn a_batch_that_is_too_large_is_refused_and_fits_once_it_is_divided() {
-    let cluster = two_brokers();
-    let producer = started(builder(&cluster).max_message_size(10_000));
+    let cluster = cluster_of(2, 4);
+    let producer = started(producer_of(&cluster).max_message_size(10_000));
     let messages: Vec<Message> = (0..20).map(|_| message(&"x".repeat(1000))).collect();
     let error = producer.send_batch(&messages).unwrap_err();
     assert!(error.to_string().contains("split it"), "{error}");
@@ -543,14 +525,16 @@ fn a_batch_that_is_too_large_is_refused_and_fits_once_it_is_divided() {
 }
 
 fn gathering(cluster: &Cluster) -> DefaultMQProducerBuilder {
-    builder(cluster).auto_batch(true).send_msg_timeout(GENEROUS)
+    producer_of(cluster)
+        .auto_batch(true)
+        .send_msg_timeout(GENEROUS)
 }
 
 #[test]
 fn messages_of_many_threads_are_gathered_and_each_has_its_own_result() {
     const THREADS: usize = 8;
     const EACH: usize = 50;
-    let cluster = two_brokers();
+    let cluster = cluster_of(2, 4);
     let producer = started(gathering(&cluster));
     let threads: Vec<_> = (0..THREADS)
         .map(|n| {
@@ -590,7 +574,7 @@ fn messages_of_many_threads_are_gathered_and_each_has_its_own_result() {
 
 #[test]
 fn callbacks_of_gathered_messages_run_once_each_with_its_result() {
-    let cluster = two_brokers();
+    let cluster = cluster_of(2, 4);
     let producer = started(
         gathering(&cluster)
             .batch_max_bytes(1500)
@@ -627,7 +611,7 @@ fn callbacks_of_gathered_messages_run_once_each_with_its_result() {
 
 #[test]
 fn messages_that_differ_in_topic_tag_queue_or_wait_are_not_gathered_together() {
-    let cluster = two_brokers();
+    let cluster = cluster_of(2, 4);
     cluster.create_topic("U", 4).unwrap();
     let producer = started(gathering(&cluster).batch_max_delay(Duration::from_secs(30)));
     let (to, outcomes) = told();
@@ -664,7 +648,7 @@ fn messages_that_differ_in_topic_tag_queue_or_wait_are_not_gathered_together() {
 
 #[test]
 fn what_cannot_be_gathered_goes_by_itself() {
-    let cluster = two_brokers();
+    let cluster = cluster_of(2, 4);
     let producer = started(
         gathering(&cluster)
             .batch_max_bytes(1000)
@@ -684,7 +668,7 @@ fn what_cannot_be_gathered_goes_by_itself() {
 
 #[test]
 fn a_batch_that_fails_fails_for_each_of_its_messages() {
-    let cluster = two_brokers();
+    let cluster = cluster_of(2, 4);
     let producer = started(gathering(&cluster).batch_max_delay(Duration::from_millis(50)));
     let code = request_code::SEND_BATCH_MESSAGE;
     let refused = cluster.control(code, busy(), ControlTimes::UntilLifted);
@@ -711,8 +695,8 @@ fn a_batch_that_fails_fails_for_each_of_its_messages() {
 
 #[test]
 fn values_out_of_range_are_refused_with_the_range() {
-    let cluster = two_brokers();
-    let error = builder(&cluster)
+    let cluster = cluster_of(2, 4);
+    let error = producer_of(&cluster)
         .back_pressure_for_async_send_num(9)
         .back_pressure_for_async_send_size(1024)
         .latency_max([Duration::from_millis(1)])
@@ -736,9 +720,9 @@ fn values_out_of_range_are_refused_with_the_range() {
 
 #[test]
 fn a_callback_may_send_the_next_message_and_finds_room() {
-    let cluster = two_brokers();
+    let cluster = cluster_of(2, 4);
     let producer = started(
-        builder(&cluster)
+        producer_of(&cluster)
             .enable_backpressure_for_async_mode(true)
             .back_pressure_for_async_send_num(10)
             .client_callback_executor_threads(1)
@@ -774,10 +758,10 @@ fn a_callback_may_send_the_next_message_and_finds_room() {
 #[test]
 fn sends_that_wait_for_a_route_when_the_producer_ends_are_told() {
     const SENDS: usize = 2000;
-    let cluster = two_brokers();
+    let cluster = cluster_of(2, 4);
     let code = request_code::GET_ROUTEINFO_BY_TOPIC;
     let held = cluster.control(code, ControlAction::Drop, ControlTimes::UntilLifted);
-    let producer = started(builder(&cluster));
+    let producer = started(producer_of(&cluster));
     let (to, outcomes) = told();
     for n in 0..SENDS {
         producer

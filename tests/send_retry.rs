@@ -15,34 +15,15 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use rocketmq_blocking::{
-    DefaultMQProducer, DefaultMQProducerBuilder, Error, MQClientManager, Message, SendResult,
-    client_error_code, response_code,
+    DefaultMQProducer, Error, Message, SendResult, client_error_code, response_code,
 };
 use rocketmq_embedded::{Cluster, ControlAction, ControlHandle, ControlScope, ControlTimes};
-use support::{GENEROUS, wait_until};
+use support::{GENEROUS, cluster_of, producer_of, started, wait_until};
 
 const SEND_MESSAGE_V2: i32 = 310;
 const GET_ROUTEINFO_BY_TOPIC: i32 = 105;
 /// Not in the set of codes after which another broker is tried.
 const MESSAGE_ILLEGAL: i32 = 13;
-
-fn two_brokers() -> Cluster {
-    let cluster = Cluster::builder().brokers(2).start().unwrap();
-    cluster.create_topic("T", 4).unwrap();
-    cluster
-}
-
-fn builder(cluster: &Cluster) -> DefaultMQProducerBuilder {
-    DefaultMQProducer::builder("p")
-        .client_manager(&MQClientManager::new())
-        .namesrv_addr(&cluster.namesrv_addr())
-}
-
-fn started(builder: DefaultMQProducerBuilder) -> DefaultMQProducer {
-    let producer = builder.build().unwrap();
-    producer.start().unwrap();
-    producer
-}
 
 fn at_broker_a(cluster: &Cluster, action: ControlAction) -> ControlHandle {
     cluster.control_on(
@@ -89,25 +70,25 @@ fn all_go_to_broker_b(cluster: &Cluster, producer: &DefaultMQProducer) -> Vec<Se
 
 #[test]
 fn a_busy_broker_is_left_for_another() {
-    let cluster = two_brokers();
+    let cluster = cluster_of(2, 4);
     let control = at_broker_a(&cluster, busy());
-    all_go_to_broker_b(&cluster, &started(builder(&cluster)));
+    all_go_to_broker_b(&cluster, &started(producer_of(&cluster)));
     assert!(control.hits() > 0, "the busy broker was asked");
 }
 
 #[test]
 fn a_broker_that_closes_the_connection_is_left_for_another() {
-    let cluster = two_brokers();
+    let cluster = cluster_of(2, 4);
     let control = at_broker_a(&cluster, ControlAction::Close);
-    all_go_to_broker_b(&cluster, &started(builder(&cluster)));
+    all_go_to_broker_b(&cluster, &started(producer_of(&cluster)));
     assert!(control.hits() > 0);
 }
 
 #[test]
 fn a_silent_broker_is_left_for_another_within_the_time_of_an_attempt() {
-    let cluster = two_brokers();
+    let cluster = cluster_of(2, 4);
     let control = at_broker_a(&cluster, ControlAction::Drop);
-    let producer = builder(&cluster)
+    let producer = producer_of(&cluster)
         .send_msg_timeout(GENEROUS)
         .send_msg_max_timeout_per_request(Duration::from_millis(100));
     all_go_to_broker_b(&cluster, &started(producer));
@@ -116,8 +97,8 @@ fn a_silent_broker_is_left_for_another_within_the_time_of_an_attempt() {
 
 #[test]
 fn a_broker_that_is_down_is_left_for_another() {
-    let cluster = two_brokers();
-    let producer = started(builder(&cluster));
+    let cluster = cluster_of(2, 4);
+    let producer = started(producer_of(&cluster));
     // Now it has the route of both.
     let before = producer.fetch_publish_message_queues("T").unwrap();
     assert_eq!(before.len(), 8);
@@ -141,10 +122,10 @@ fn a_broker_that_is_down_is_left_for_another() {
 
 #[test]
 fn an_answer_that_another_broker_would_give_too_is_returned_at_once() {
-    let cluster = two_brokers();
+    let cluster = cluster_of(2, 4);
     let action = ControlAction::Respond(MESSAGE_ILLEGAL, Some("no such thing".to_owned()));
     let control = everywhere(&cluster, action);
-    let error = started(builder(&cluster))
+    let error = started(producer_of(&cluster))
         .send(&Message::new("T", "m"))
         .unwrap_err();
     assert_eq!(error.broker_code(), Some(MESSAGE_ILLEGAL));
@@ -159,20 +140,20 @@ fn an_answer_that_another_broker_would_give_too_is_returned_at_once() {
 
 #[test]
 fn the_codes_that_lead_to_another_broker_can_be_chosen() {
-    let cluster = two_brokers();
+    let cluster = cluster_of(2, 4);
     let illegal = ControlAction::Respond(MESSAGE_ILLEGAL, None);
     let control = at_broker_a(&cluster, illegal);
-    let producer = builder(&cluster).retry_response_codes([MESSAGE_ILLEGAL]);
+    let producer = producer_of(&cluster).retry_response_codes([MESSAGE_ILLEGAL]);
     all_go_to_broker_b(&cluster, &started(producer));
     assert!(control.hits() > 0);
 }
 
 #[test]
 fn attempts_are_counted_and_their_last_answer_is_told() {
-    let cluster = two_brokers();
+    let cluster = cluster_of(2, 4);
     for retries in [0, 1, 2, 5] {
         let control = everywhere(&cluster, busy());
-        let producer = started(builder(&cluster).retry_times_when_send_failed(retries));
+        let producer = started(producer_of(&cluster).retry_times_when_send_failed(retries));
         let error = producer.send(&Message::new("T", "m")).unwrap_err();
         assert_eq!(control.hits(), u64::from(retries) + 1);
         assert_eq!(error.broker_code(), Some(response_code::SYSTEM_BUSY));
@@ -189,8 +170,8 @@ fn attempts_are_counted_and_their_last_answer_is_told() {
 
 #[test]
 fn when_all_brokers_are_down_the_error_names_them() {
-    let cluster = two_brokers();
-    let producer = started(builder(&cluster));
+    let cluster = cluster_of(2, 4);
+    let producer = started(producer_of(&cluster));
     producer
         .send(&Message::new("T", "while they are up"))
         .unwrap();
@@ -222,8 +203,8 @@ fn when_all_brokers_are_down_the_error_names_them() {
 
 #[test]
 fn only_what_was_written_and_not_answered_may_have_been_stored() {
-    let cluster = two_brokers();
-    let quick = || builder(&cluster).send_msg_timeout(Duration::from_millis(300));
+    let cluster = cluster_of(2, 4);
+    let quick = || producer_of(&cluster).send_msg_timeout(Duration::from_millis(300));
     let fails = |action| {
         let control = everywhere(&cluster, action);
         let error = started(quick()).send(&Message::new("T", "m")).unwrap_err();
@@ -247,11 +228,12 @@ fn only_what_was_written_and_not_answered_may_have_been_stored() {
 
 #[test]
 fn a_doubt_outlives_a_later_clear_answer() {
-    let cluster = two_brokers();
+    let cluster = cluster_of(2, 4);
     // Whichever broker is first says nothing, and the other one refuses.
     let silent = cluster.control(SEND_MESSAGE_V2, ControlAction::Drop, ControlTimes::Once);
     let refusing = everywhere(&cluster, busy());
-    let producer = builder(&cluster).send_msg_max_timeout_per_request(Duration::from_millis(100));
+    let producer =
+        producer_of(&cluster).send_msg_max_timeout_per_request(Duration::from_millis(100));
     let error = started(producer).send(&Message::new("T", "m")).unwrap_err();
     assert_eq!((silent.hits(), refusing.hits()), (1, 2));
     assert!(error.may_have_been_stored(), "{error:?}");
@@ -259,12 +241,12 @@ fn a_doubt_outlives_a_later_clear_answer() {
 
 #[test]
 fn a_send_ends_at_its_timeout_whatever_keeps_silent() {
-    let cluster = two_brokers();
+    let cluster = cluster_of(2, 4);
     let margin = Duration::from_secs(5);
     let timeout = Duration::from_millis(500);
     for code in [SEND_MESSAGE_V2, GET_ROUTEINFO_BY_TOPIC] {
         let control = cluster.control(code, ControlAction::Drop, ControlTimes::UntilLifted);
-        let producer = started(builder(&cluster));
+        let producer = started(producer_of(&cluster));
         let begun = Instant::now();
         let error = producer
             .send_with_timeout(&Message::new("T", "m"), timeout)
@@ -282,11 +264,11 @@ fn a_send_ends_at_its_timeout_whatever_keeps_silent() {
 
 #[test]
 fn every_attempt_has_the_same_unique_key() {
-    let cluster = two_brokers();
+    let cluster = cluster_of(2, 4);
     // The first attempt is stored too, but its answer comes too late.
     let late = ControlAction::Delay(Duration::from_millis(500));
     let control = cluster.control(SEND_MESSAGE_V2, late, ControlTimes::Times(2));
-    let producer = builder(&cluster)
+    let producer = producer_of(&cluster)
         .send_msg_timeout(GENEROUS)
         .send_msg_max_timeout_per_request(Duration::from_millis(50));
     let result = started(producer).send(&Message::new("T", "m")).unwrap();
@@ -306,14 +288,14 @@ fn every_attempt_has_the_same_unique_key() {
 
 #[test]
 fn what_no_broker_would_take_does_not_reach_the_wire() {
-    let cluster = two_brokers();
+    let cluster = cluster_of(2, 4);
     let sent = everywhere(&cluster, ControlAction::Delay(Duration::ZERO));
     let asked = cluster.control(
         GET_ROUTEINFO_BY_TOPIC,
         ControlAction::Delay(Duration::ZERO),
         ControlTimes::UntilLifted,
     );
-    let producer = started(builder(&cluster).max_message_size(1000));
+    let producer = started(producer_of(&cluster).max_message_size(1000));
     let long = "x".repeat(20_000);
     let mut too_long = Message::new("T", "m");
     too_long.put_user_property("a", long.as_str()).unwrap();
@@ -344,7 +326,7 @@ fn what_no_broker_would_take_does_not_reach_the_wire() {
 #[test]
 fn the_first_send_to_an_unknown_topic_creates_it() {
     let cluster = Cluster::builder().start().unwrap();
-    let producer = started(builder(&cluster));
+    let producer = started(producer_of(&cluster));
     producer.send(&Message::new("New", "m")).unwrap();
     assert_eq!(
         producer.fetch_publish_message_queues("New").unwrap().len(),
@@ -352,7 +334,7 @@ fn the_first_send_to_an_unknown_topic_creates_it() {
     );
     assert_eq!(cluster.stored_count("New"), 1);
 
-    let two = started(builder(&cluster).default_topic_queue_nums(2));
+    let two = started(producer_of(&cluster).default_topic_queue_nums(2));
     two.send(&Message::new("Small", "m")).unwrap();
     assert_eq!(two.fetch_publish_message_queues("Small").unwrap().len(), 2);
 }
@@ -360,7 +342,7 @@ fn the_first_send_to_an_unknown_topic_creates_it() {
 #[test]
 fn a_topic_that_nobody_creates_is_told_so() {
     let cluster = Cluster::builder().auto_create_topic(false).start().unwrap();
-    let producer = started(builder(&cluster));
+    let producer = started(producer_of(&cluster));
     let error = producer.send(&Message::new("New", "m")).unwrap_err();
     let code = client_error_code::NOT_FOUND_TOPIC_EXCEPTION;
     assert!(
@@ -378,8 +360,8 @@ fn a_topic_that_nobody_creates_is_told_so() {
 
 #[test]
 fn sending_in_the_wrong_state_is_refused() {
-    let cluster = two_brokers();
-    let producer = builder(&cluster).build().unwrap();
+    let cluster = cluster_of(2, 4);
+    let producer = producer_of(&cluster).build().unwrap();
     let unstarted = producer.send(&Message::new("T", "m")).unwrap_err();
     assert!(
         matches!(unstarted, Error::ServiceState { .. }),

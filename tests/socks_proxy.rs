@@ -17,11 +17,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rocketmq_blocking::{
-    ConsumeFromWhere, DefaultMQProducer, DefaultMQProducerBuilder, DefaultMQPushConsumer, Error,
-    MQClientManager, Message,
+    ConsumeFromWhere, DefaultMQProducerBuilder, DefaultMQPushConsumer, Error, MQClientManager,
+    Message,
 };
-use rocketmq_embedded::Cluster;
-use support::{GENEROUS, Inbox, quick};
+use support::{GENEROUS, Inbox, cluster_of, producer_at, quick, started};
 
 /// A proxy for one user, or for all. Names it knows by a table of its own.
 #[derive(Clone)]
@@ -143,31 +142,17 @@ fn text(stream: &mut TcpStream) -> io::Result<String> {
     Ok(String::from_utf8(bytes).unwrap())
 }
 
-fn cluster() -> Cluster {
-    let cluster = Cluster::builder().start().unwrap();
-    cluster.create_topic("T", 1).unwrap();
-    cluster
-}
-
 fn builder(namesrv: &str, proxies: &str) -> DefaultMQProducerBuilder {
-    DefaultMQProducer::builder("p")
-        .client_manager(&MQClientManager::new())
-        .namesrv_addr(namesrv)
+    producer_at(namesrv)
         .socks_proxy_config(proxies)
         .send_msg_timeout(GENEROUS)
         .mq_client_api_timeout(GENEROUS)
         .retry_times_when_send_failed(0)
 }
 
-fn started(builder: DefaultMQProducerBuilder) -> DefaultMQProducer {
-    let producer = builder.build().unwrap();
-    producer.start().unwrap();
-    producer
-}
-
 #[test]
 fn everything_goes_through_the_proxy_and_back() {
-    let cluster = cluster();
+    let cluster = cluster_of(1, 1);
     let proxy = Proxy::start(Rules {
         credentials: Some(("me", "secret")),
         ..Rules::default()
@@ -206,7 +191,7 @@ fn everything_goes_through_the_proxy_and_back() {
 
 #[test]
 fn a_proxy_may_speak_byte_by_byte() {
-    let cluster = cluster();
+    let cluster = cluster_of(1, 1);
     let proxy = Proxy::start(Rules {
         pause: Duration::from_millis(2),
         ..Rules::default()
@@ -219,7 +204,7 @@ fn a_proxy_may_speak_byte_by_byte() {
 
 #[test]
 fn servers_outside_of_all_ranges_are_reached_directly() {
-    let cluster = cluster();
+    let cluster = cluster_of(1, 1);
     let proxy = Proxy::start(Rules::default());
     let proxies = format!(r#"{{"10.0.0.0/8": {{"addr": "{}"}}}}"#, proxy.addr);
     let producer = started(builder(&cluster.namesrv_addr(), &proxies));
@@ -229,7 +214,7 @@ fn servers_outside_of_all_ranges_are_reached_directly() {
 
 #[test]
 fn a_name_is_looked_up_by_the_proxy() {
-    let cluster = cluster();
+    let cluster = cluster_of(1, 1);
     let proxy = Proxy::start(Rules {
         names: vec![("ns.invalid:9876".to_owned(), cluster.namesrv_addr())],
         ..Rules::default()
@@ -249,7 +234,7 @@ fn failure(proxies: &str, namesrv: &str) -> Error {
 
 #[test]
 fn what_a_proxy_refuses_is_in_the_error() {
-    let cluster = cluster();
+    let cluster = cluster_of(1, 1);
     let namesrv = cluster.namesrv_addr();
     let proxy = Proxy::start(Rules {
         credentials: Some(("me", "secret")),

@@ -30,7 +30,10 @@ use rocketmq_protocol::body::{
 };
 use rocketmq_protocol::header::{OffsetResponseHeader, PullMessageResponseHeader};
 use rocketmq_protocol::{RemotingCommand, StoredMessage};
-use support::{FakePeer, Inbox, quick, reply_to, reply_with, stored_in, unique, wait_until};
+use support::{
+    FakePeer, Inbox, producer_at, quick, reply_to, reply_with, started, stored_in, unique,
+    wait_until,
+};
 
 const MOCK: &str = "__syslo__global__";
 
@@ -206,14 +209,7 @@ impl World {
 }
 
 fn producer(namesrv: &str) -> DefaultMQProducer {
-    let producer = DefaultMQProducer::builder("p")
-        .client_manager(&MQClientManager::new())
-        .namesrv_addr(namesrv)
-        .poll_name_server_interval(Duration::from_millis(100))
-        .build()
-        .unwrap();
-    producer.start().unwrap();
-    producer
+    started(producer_at(namesrv).poll_name_server_interval(Duration::from_millis(100)))
 }
 
 fn pair(id: &str, name: &str) -> (String, String) {

@@ -22,7 +22,7 @@ use rocketmq_blocking::{
     MessageQueue, TransactionListener, request_code, response_code,
 };
 use rocketmq_embedded::{Cluster, ControlAction, ControlHandle, ControlScope, ControlTimes};
-use support::{GENEROUS, Inbox, keep_logs, logged, quick, wait_until};
+use support::{GENEROUS, Inbox, keep_logs, logged, producer_at, quick, started, wait_until};
 
 const TRACE_TOPIC: &str = "RMQ_SYS_TRACE_TOPIC";
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -35,16 +35,7 @@ fn cluster() -> Cluster {
 }
 
 fn producer(cluster: &Cluster) -> DefaultMQProducerBuilder {
-    DefaultMQProducer::builder("p")
-        .client_manager(&MQClientManager::new())
-        .namesrv_addr(&cluster.namesrv_addr())
-        .enable_trace(true)
-}
-
-fn started(builder: DefaultMQProducerBuilder) -> DefaultMQProducer {
-    let producer = builder.build().unwrap();
-    producer.start().unwrap();
-    producer
+    producer_at(&cluster.namesrv_addr()).enable_trace(true)
 }
 
 fn consumer(cluster: &Cluster, topic: &str) -> DefaultMQPushConsumerBuilder {

@@ -5,16 +5,9 @@ use rocketmq_blocking::{
     DefaultMQPushConsumer, DefaultMQPushConsumerBuilder, Error, MQClientManager, Message,
     MessageQueue,
 };
-use rocketmq_embedded::Cluster;
 
-use crate::support::{GENEROUS, Inbox, keep_logs, logged, wait_until};
+use crate::support::{GENEROUS, Inbox, cluster_of, keep_logs, logged, wait_until};
 use crate::{consumer_builder, producer, producer_builder, says};
-
-fn cluster() -> Cluster {
-    let cluster = Cluster::builder().start().unwrap();
-    cluster.create_topic("T", 4).unwrap();
-    cluster
-}
 
 fn built(builder: DefaultMQPushConsumerBuilder, inbox: &Inbox) -> DefaultMQPushConsumer {
     builder.message_listener(inbox.listener()).build().unwrap()
@@ -33,7 +26,7 @@ fn wrong_state<T: std::fmt::Debug>(outcome: Result<T, Error>, expected: ServiceS
 
 #[test]
 fn a_producer_out_of_its_time_says_so_and_what_to_do() {
-    let cluster = cluster();
+    let cluster = cluster_of(1, 4);
     let message = Message::new("T", "m");
     let early = producer_builder(&cluster.namesrv_addr()).build().unwrap();
     let text = "using producer p is not possible in state CREATE_JUST: call start first";
@@ -83,7 +76,7 @@ fn a_producer_out_of_its_time_says_so_and_what_to_do() {
 
 #[test]
 fn a_consumer_out_of_its_time_says_so_and_what_to_do() {
-    let cluster = cluster();
+    let cluster = cluster_of(1, 4);
     let namesrv = cluster.namesrv_addr();
     let consumer = built(consumer_builder(&namesrv, "g"), &Inbox::new());
     consumer.subscribe("U", "*").expect("before the start, too");
@@ -120,7 +113,7 @@ fn a_consumer_out_of_its_time_says_so_and_what_to_do() {
 /// The second one in an instance has the id of the first: brokers could not tell them apart.
 #[test]
 fn a_group_is_in_a_named_instance_once() {
-    let cluster = cluster();
+    let cluster = cluster_of(1, 4);
     let namesrv = cluster.namesrv_addr();
     let manager = MQClientManager::new();
     let named = || {
@@ -160,7 +153,7 @@ fn a_group_is_in_a_named_instance_once() {
 #[test]
 fn two_processes_with_one_client_id_behave_alike_and_say_so() {
     keep_logs();
-    let cluster = cluster();
+    let cluster = cluster_of(1, 4);
     let namesrv = cluster.namesrv_addr();
     let inboxes = [Inbox::new(), Inbox::new()];
     let members = inboxes.each_ref().map(|inbox| {

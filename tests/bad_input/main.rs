@@ -30,7 +30,7 @@ use rocketmq_blocking::{
     ConsumeFromWhere, DefaultMQProducer, DefaultMQProducerBuilder, DefaultMQPushConsumer,
     DefaultMQPushConsumerBuilder, Error, MQClientManager,
 };
-use support::quick;
+use support::{producer_at, quick, started};
 
 /// How long a call is allowed to take here.
 const LIMIT: Duration = Duration::from_secs(1);
@@ -38,20 +38,11 @@ const LIMIT: Duration = Duration::from_secs(1);
 const SLACK: Duration = Duration::from_secs(15);
 
 fn producer_builder(namesrv: &str) -> DefaultMQProducerBuilder {
-    DefaultMQProducer::builder("p")
-        .client_manager(&MQClientManager::new())
-        .namesrv_addr(namesrv)
-        .retry_times_when_send_failed(0)
+    producer_at(namesrv).retry_times_when_send_failed(0)
 }
 
 fn producer(namesrv: &str) -> DefaultMQProducer {
     started(producer_builder(namesrv))
-}
-
-fn started(builder: DefaultMQProducerBuilder) -> DefaultMQProducer {
-    let producer = builder.build().unwrap();
-    producer.start().unwrap();
-    producer
 }
 
 /// A consumer of all messages of `T`.

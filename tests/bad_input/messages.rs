@@ -1,22 +1,15 @@
 use std::collections::BTreeMap;
 
 use rocketmq_blocking::{Error, Message, property};
-use rocketmq_embedded::Cluster;
 
-use crate::support::Inbox;
+use crate::support::{Inbox, cluster_of};
 use crate::{consumer_builder, producer, producer_builder, says, started};
-
-fn cluster() -> Cluster {
-    let cluster = Cluster::builder().start().unwrap();
-    cluster.create_topic("T", 1).unwrap();
-    cluster
-}
 
 /// What separates properties would end one and begin another: a message came with other tags and
 /// keys than it was sent with. It is refused, and the rest goes as it is.
 #[test]
 fn separators_in_tags_keys_and_properties_are_refused() {
-    let cluster = cluster();
+    let cluster = cluster_of(1, 1);
     let producer = producer(&cluster.namesrv_addr());
     let with = |name: &str, value: &str| {
         let mut message = Message::new("T", "m");
@@ -58,7 +51,7 @@ fn separators_in_tags_keys_and_properties_are_refused() {
 /// The rules that the documentation of tags and of properties states.
 #[test]
 fn an_empty_value_is_none_and_bars_in_a_tag_match_everything_only() {
-    let cluster = cluster();
+    let cluster = cluster_of(1, 1);
     let namesrv = cluster.namesrv_addr();
     let producer = producer(&namesrv);
     for tag in ["", "A||B", " A "] {
@@ -103,7 +96,7 @@ fn names_that_steer_clients_and_brokers_are_no_user_properties() {
 
 #[test]
 fn bodies_and_properties_have_limits_that_the_error_tells() {
-    let cluster = cluster();
+    let cluster = cluster_of(1, 1);
     let small = started(producer_builder(&cluster.namesrv_addr()).max_message_size(10));
     let refused = |body: &str| small.send(&Message::new("T", body.to_owned())).unwrap_err();
     says(&refused(""), &["topic \"T\"", "the body is empty"]);

@@ -11,18 +11,13 @@ use rocketmq_protocol::request_code::{
 use rocketmq_protocol::{RemotingCommand, response_code};
 
 use crate::support::{
-    Answer, FakePeer, GENEROUS, Inbox, ScriptedBroker, holds_within, keep_logs, logged, wait_until,
+    Answer, FakePeer, GENEROUS, Inbox, ScriptedBroker, cluster_of, holds_within, keep_logs, logged,
+    wait_until,
 };
 use crate::{consumer_builder, producer, says};
 
 /// A code that nobody knows.
 const UNKNOWN: i32 = 4242;
-
-fn cluster() -> Cluster {
-    let cluster = Cluster::builder().start().unwrap();
-    cluster.create_topic("T", 1).unwrap();
-    cluster
-}
 
 /// Changes the answers to requests with a code.
 fn edited(
@@ -44,7 +39,7 @@ fn without_fields(answer: &mut RemotingCommand) {
 /// The answer of a broker that has stored the message all the same.
 #[test]
 fn an_answer_to_a_send_that_lacks_or_garbles_its_fields() {
-    let cluster = cluster();
+    let cluster = cluster_of(1, 1);
     let producer = producer(&cluster.namesrv_addr());
     let addr = cluster.broker_addr("broker-a").unwrap();
     let message = Message::new("T", "m");
@@ -76,7 +71,7 @@ fn an_answer_to_a_send_that_lacks_or_garbles_its_fields() {
 
 #[test]
 fn an_answer_with_a_code_that_nobody_knows() {
-    let cluster = cluster();
+    let cluster = cluster_of(1, 1);
     let producer = producer(&cluster.namesrv_addr());
     let addr = cluster.broker_addr("broker-a").unwrap();
     let refused = |code| {
@@ -122,7 +117,7 @@ fn an_answer_with_a_code_that_nobody_knows() {
 
 #[test]
 fn answers_about_offsets_that_lack_or_garble_them() {
-    let cluster = cluster();
+    let cluster = cluster_of(1, 1);
     let producer = producer(&cluster.namesrv_addr());
     let addr = cluster.broker_addr("broker-a").unwrap();
     let mq = MessageQueue::new("T", "broker-a", 0);

@@ -11,7 +11,7 @@ use rocketmq_blocking::rebalance::{
 use rocketmq_blocking::{DefaultMQPushConsumer, Message, MessageQueue};
 use rocketmq_embedded::Cluster;
 
-use crate::support::{GENEROUS, Inbox, keep_logs, logged, wait_until};
+use crate::support::{GENEROUS, Inbox, cluster_of, keep_logs, logged, wait_until};
 use crate::{LIMIT, SLACK, consumer_builder, producer};
 
 type Allocate = dyn Fn(&[MessageQueue]) -> Result<Vec<MessageQueue>, AllocateError> + Send + Sync;
@@ -52,12 +52,6 @@ impl AllocateMessageQueueStrategy for Own {
     }
 }
 
-fn cluster() -> Cluster {
-    let cluster = Cluster::builder().start().unwrap();
-    cluster.create_topic("T", 4).unwrap();
-    cluster
-}
-
 fn start(
     cluster: &Cluster,
     group: &str,
@@ -89,7 +83,7 @@ fn ids(consumer: &DefaultMQPushConsumer) -> Vec<i32> {
 #[test]
 fn a_strategy_that_panics_or_fails_leaves_the_queues_and_is_asked_again() {
     keep_logs();
-    let cluster = cluster();
+    let cluster = cluster_of(1, 4);
     let calls = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&calls);
     let (consumer, inbox) = start(
@@ -124,7 +118,7 @@ fn a_strategy_that_panics_or_fails_leaves_the_queues_and_is_asked_again() {
 #[test]
 fn queues_that_are_foreign_or_there_twice_are_left_out() {
     keep_logs();
-    let cluster = cluster();
+    let cluster = cluster_of(1, 4);
     let calls = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&calls);
     let (consumer, inbox) = start(
@@ -162,7 +156,7 @@ fn queues_that_are_foreign_or_there_twice_are_left_out() {
 /// another topic's is none of a fault, and the group is balanced.
 #[test]
 fn a_fixed_list_of_several_topics_is_balanced() {
-    let cluster = cluster();
+    let cluster = cluster_of(1, 4);
     cluster.create_topic("U", 2).unwrap();
     let list: Vec<_> = [("T", 1), ("T", 2), ("U", 0)]
         .map(|(topic, id)| MessageQueue::new(topic, "broker-a", id))
@@ -186,7 +180,7 @@ fn a_fixed_list_of_several_topics_is_balanced() {
 
 #[test]
 fn a_strategy_may_call_the_client_and_one_that_never_returns_does_not_keep_a_shutdown() {
-    let cluster = cluster();
+    let cluster = cluster_of(1, 4);
     let calling = producer(&cluster.namesrv_addr());
     let (go, waits) = channel::<()>();
     let (entered, entries) = channel();

@@ -1,4 +1,4 @@
-//! What the integration tests have in common: waiting, clusters, and an inbox behind a listener.
+//! What the integration tests have in common: waiting, clusters and clients, and an inbox behind a listener.
 #![allow(
     dead_code,
     unused_imports,
@@ -11,6 +11,7 @@
     reason = "tests fail by panicking"
 )]
 
+mod clients;
 mod fake_peer;
 mod inbox;
 mod logs;
@@ -21,6 +22,7 @@ mod target;
 use std::time::{Duration, Instant};
 use std::{fs, thread};
 
+pub(crate) use clients::{cluster_of, producer_at, producer_of, started};
 pub(crate) use fake_peer::{
     FakePeer, reply_to, reply_with, route_of, route_over, stored_in, stored_reply,
 };

@@ -1,0 +1,28 @@
+use rocketmq_blocking::{DefaultMQProducer, DefaultMQProducerBuilder, MQClientManager};
+use rocketmq_embedded::Cluster;
+
+/// A cluster of so many brokers. The topic `T` has so many queues at each of them.
+pub(crate) fn cluster_of(brokers: usize, queues: u16) -> Cluster {
+    let cluster = Cluster::builder().brokers(brokers).start().unwrap();
+    cluster.create_topic("T", queues).unwrap();
+    cluster
+}
+
+/// Sets up a producer of the group `p` that shares its instance with nobody.
+pub(crate) fn producer_at(namesrv: &str) -> DefaultMQProducerBuilder {
+    DefaultMQProducer::builder("p")
+        .client_manager(&MQClientManager::new())
+        .namesrv_addr(namesrv)
+}
+
+/// The same at a cluster.
+pub(crate) fn producer_of(cluster: &Cluster) -> DefaultMQProducerBuilder {
+    producer_at(&cluster.namesrv_addr())
+}
+
+/// The producer that was set up, running.
+pub(crate) fn started(builder: DefaultMQProducerBuilder) -> DefaultMQProducer {
+    let producer = builder.build().unwrap();
+    producer.start().unwrap();
+    producer
+}
