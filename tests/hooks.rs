@@ -378,6 +378,45 @@ impl CheckForbiddenHook for Forbids {
     }
 }
 
+/// Keeps the names of the threads on which it is asked.
+struct NotesThreads(Sender<String>);
+
+impl CheckForbiddenHook for NotesThreads {
+    fn hook_name(&self) -> &str {
+        "notes threads"
+    }
+
+    fn check_forbidden(&self, _: &CheckForbiddenContext<'_>) -> Result<(), String> {
+        let name = thread::current().name().unwrap_or_default().to_owned();
+        self.0.send(name).unwrap();
+        Ok(())
+    }
+}
+
+/// The outcome of an attempt may be found by the event loop, which a hook must not hold up.
+#[test]
+fn later_attempts_of_an_asynchronous_send_are_asked_for_on_threads_that_may_wait() {
+    let cluster = cluster_of(2, 2);
+    let busy = ControlAction::Respond(response_code::SYSTEM_BUSY, None);
+    cluster.control(request_code::SEND_MESSAGE_V2, busy, ControlTimes::Once);
+    let (told, asked) = channel();
+    let producer = started(producer_of(&cluster).check_forbidden_hook(NotesThreads(told)));
+    producer.fetch_publish_message_queues("T").unwrap();
+    let (ended, outcome) = channel();
+    producer
+        .send_async(Message::new("T", "m"), move |outcome| {
+            ended.send(outcome.is_ok()).unwrap();
+        })
+        .unwrap();
+    assert!(outcome.recv_timeout(GENEROUS).unwrap());
+    let threads: Vec<String> = asked.try_iter().collect();
+    assert_eq!(threads.len(), 2, "{threads:?}");
+    assert!(
+        threads[1].starts_with("AsyncSenderExecutor_"),
+        "{threads:?}"
+    );
+}
+
 #[test]
 fn a_hook_that_forbids_a_broker_has_another_one_tried() {
     let cluster = cluster_of(2, 2);

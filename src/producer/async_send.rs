@@ -264,9 +264,19 @@ impl Sending {
         self.attempt(attempt, move |this, attempt, took, outcome| match attempts
             .ended(&attempt, took, outcome)
         {
-            Progress::GoOn => this.go_on(attempts),
+            Progress::GoOn => this.go_on_after_failure(attempts),
             Progress::Ended => this.end.with(attempts.finish()),
         });
+    }
+
+    /// The thread that has found the failure may be the event loop, and hooks of the user are called
+    /// before the next attempt.
+    fn go_on_after_failure(self, attempts: Attempts) {
+        if self.producer.send_hooks().is_some() {
+            self.elsewhere(|this| this.go_on(attempts));
+        } else {
+            self.go_on(attempts);
+        }
     }
 
     fn attempt<F>(self, attempt: Attempt, then: F)

@@ -335,7 +335,8 @@ pub(crate) fn send_kernel(
     message.result(instance, mq, reply)
 }
 
-/// [`send_kernel`] without waiting; `callback` runs once, on a callback thread of the instance.
+/// [`send_kernel`] without waiting; `callback` runs once, on the thread that finds the outcome, the event
+/// loop's perhaps: it must not block.
 pub(super) fn send_kernel_async(
     instance: &Arc<MQClientInstance>,
     message: Arc<Prepared>,
