@@ -4,6 +4,7 @@
 use rocketmq_protocol::MessageQueue;
 
 use crate::client::TopicPublishInfo;
+use crate::rebalance::{WorkingState, rebalance_plan};
 
 /// Goes round the queues of a topic, as a producer does.
 #[derive(Debug)]
@@ -21,9 +22,32 @@ impl SelectQueue {
     pub fn next(&self) -> Option<MessageQueue> {
         self.0.select_one_message_queue(None)
     }
+
+    /// The next queue of this thread, not cloned.
+    pub fn next_borrowed(&self) -> Option<&MessageQueue> {
+        self.0.next_message_queue()
+    }
 }
 
 /// Sorts the members of a group as strategies want them.
 pub fn sort_client_ids(ids: &mut [String]) {
     crate::rebalance::sort_client_ids(ids);
+}
+
+/// The queues of a topic that a consumer works on.
+#[derive(Debug)]
+pub struct WorkedOn(Vec<(MessageQueue, WorkingState)>);
+
+impl WorkedOn {
+    /// Works on these, and nothing is wrong with them.
+    pub fn new(queues: &[MessageQueue]) -> Self {
+        let active = |mq: &MessageQueue| (mq.clone(), WorkingState::Active);
+        Self(queues.iter().map(active).collect())
+    }
+
+    /// How many queues it drops and adds to work on these instead.
+    pub fn changes_to(&self, allocated: &[MessageQueue]) -> usize {
+        let plan = rebalance_plan(&self.0, allocated);
+        plan.drop.len() + plan.add.len()
+    }
 }

@@ -85,7 +85,7 @@ fn allocate(queues: i32) -> Result<(), Failure> {
         strategy.allocate("g", &me, &all, &members)?;
         measure(&format!("{name}-{queues}"), 1, || {
             let (mut all, mut members) = (all.clone(), members.clone());
-            all.sort_unstable();
+            MessageQueue::sort(&mut all);
             sort_client_ids(&mut members);
             let _ = black_box(strategy.allocate("g", &me, &all, &members));
         });
@@ -103,7 +103,7 @@ fn decode(reply: Bytes) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The clone of the queue is part of it.
+/// With a clone of the queue, and without one as in Java, where it is a reference.
 fn select() {
     const TIMES: usize = 1000;
     let queues =
@@ -111,6 +111,11 @@ fn select() {
     measure("round-robin", TIMES, || {
         for _ in 0..TIMES {
             black_box(queues.next());
+        }
+    });
+    measure("round-robin-borrowed", TIMES, || {
+        for _ in 0..TIMES {
+            black_box(queues.next_borrowed());
         }
     });
 }

@@ -1,5 +1,5 @@
-use std::cell::RefCell;
-use std::collections::HashMap;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
 
 use rocketmq_protocol::MessageQueue;
@@ -30,7 +30,7 @@ pub(crate) type QueueFilter<'a> = &'a dyn Fn(&MessageQueue) -> bool;
 impl TopicPublishInfo {
     /// The snapshot of a route.
     pub(crate) fn new(queues: impl Into<Arc<[MessageQueue]>>) -> Self {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
+        static NEXT: AtomicU64 = AtomicU64::new(NO_SNAPSHOT + 1);
         Self {
             queues: queues.into(),
             snapshot: Arc::new(SnapshotId(NEXT.fetch_add(1, Ordering::Relaxed))),
@@ -61,9 +61,21 @@ impl TopicPublishInfo {
         &self,
         last_broker_name: Option<&str>,
     ) -> Option<MessageQueue> {
-        let not_last = |mq: &MessageQueue| last_broker_name != Some(mq.broker_name());
-        self.select_filtered(&[&not_last])
-            .or_else(|| self.select_filtered(&[]))
+        let Some(last) = last_broker_name else {
+            return self.next_message_queue().cloned();
+        };
+        self.select_filtered(&[&|mq| mq.broker_name() != last])
+            .or_else(|| self.next_message_queue().cloned())
+    }
+
+    /// The next queue of the round, whatever it is; `None` if there are none.
+    ///
+    /// # Java
+    /// `TopicPublishInfo#selectOneMessageQueue()`
+    pub(crate) fn next_message_queue(&self) -> Option<&MessageQueue> {
+        let count = u32::try_from(self.queues.len()).unwrap_or(u32::MAX);
+        let place = self.next_index().checked_rem(count)?;
+        self.queues.get(place as usize)
     }
 
     /// The next queue that all filters accept, of at most one round; `None` if there is none. The
@@ -72,9 +84,8 @@ impl TopicPublishInfo {
     /// # Java
     /// `TopicPublishInfo#selectOneMessageQueue(QueueFilter...)`
     pub(crate) fn select_filtered(&self, filters: &[QueueFilter<'_>]) -> Option<MessageQueue> {
-        let indexes = self.queues.len();
-        (0..indexes)
-            .filter_map(|_| self.queues.get(self.next_index() as usize % indexes))
+        (0..self.queues.len())
+            .filter_map(|_| self.next_message_queue())
             .find(|mq| filters.iter().all(|accepts| accepts(mq)))
             .cloned()
     }
@@ -84,43 +95,101 @@ impl TopicPublishInfo {
     /// # Java
     /// `TopicPublishInfo#resetIndex`
     pub(crate) fn reset_index(&self) {
-        let _ = INDEXES.try_with(|indexes| {
-            *indexes.borrow_mut().of(&self.snapshot) = random_u32() & POSITIVE_MASK;
-        });
+        self.go_on_from(random_u32() & POSITIVE_MASK);
+    }
+
+    /// The next queue of the calling thread is the one after `index`.
+    fn go_on_from(&self, index: u32) {
+        if self.current_index().is_some() {
+            CURRENT.set(Place {
+                snapshot: self.snapshot.0,
+                index,
+            });
+        }
     }
 
     fn next_index(&self) -> u32 {
-        let next = INDEXES.try_with(|indexes| {
-            let mut indexes = indexes.borrow_mut();
-            let index = indexes.of(&self.snapshot);
-            *index = index.wrapping_add(1);
-            *index
+        let Some(index) = self.current_index() else {
+            return random_u32() & POSITIVE_MASK;
+        };
+        let index = index.wrapping_add(1);
+        CURRENT.set(Place {
+            snapshot: self.snapshot.0,
+            index,
         });
-        next.unwrap_or_else(|_| random_u32()) & POSITIVE_MASK
+        index & POSITIVE_MASK
+    }
+
+    /// The calling thread's index, once this is its current snapshot; `None` on a thread that ends.
+    fn current_index(&self) -> Option<u32> {
+        let current = CURRENT.get();
+        if current.snapshot == self.snapshot.0 {
+            return Some(current.index);
+        }
+        self.make_current()
+    }
+
+    #[cold]
+    fn make_current(&self) -> Option<u32> {
+        INDEXES
+            .try_with(|indexes| {
+                let mut indexes = indexes.borrow_mut();
+                indexes.keep(CURRENT.get());
+                let index = indexes.of(&self.snapshot);
+                CURRENT.set(Place {
+                    snapshot: self.snapshot.0,
+                    index,
+                });
+                index
+            })
+            .ok()
     }
 }
 
 /// Keeps an index as Java's `int` does once its sign is taken off.
 const POSITIVE_MASK: u32 = 0x7FFF_FFFF;
 
+/// The snapshot of a thread that has chosen no queue yet.
+const NO_SNAPSHOT: u64 = 0;
+
 thread_local! {
-    static INDEXES: RefCell<Indexes> = RefCell::new(Indexes::default());
+    /// Of the snapshot that was used last, for most threads send to one topic at a time.
+    static CURRENT: Cell<Place> = const { Cell::new(Place { snapshot: NO_SNAPSHOT, index: 0 }) };
+    static INDEXES: RefCell<Indexes> = const { RefCell::new(Indexes::new()) };
 }
 
-/// This thread's place in each snapshot.
-#[derive(Default)]
+#[derive(Clone, Copy)]
+struct Place {
+    snapshot: u64,
+    index: u32,
+}
+
+/// This thread's place in each snapshot but the current one, whose index is out of date here.
 struct Indexes {
-    by_snapshot: HashMap<u64, (u32, Weak<SnapshotId>)>,
+    by_snapshot: BTreeMap<u64, (u32, Weak<SnapshotId>)>,
     /// How many were alive when the dead were last removed.
     alive: usize,
 }
 
 impl Indexes {
+    const fn new() -> Self {
+        Self {
+            by_snapshot: BTreeMap::new(),
+            alive: 0,
+        }
+    }
+
+    fn keep(&mut self, place: Place) {
+        if let Some((index, _)) = self.by_snapshot.get_mut(&place.snapshot) {
+            *index = place.index;
+        }
+    }
+
     /// The index in this snapshot, a random one at first.
     ///
     /// Those of dead snapshots are removed when there are twice as many as were alive the last
     /// time, so each choice costs the same on average and no thread keeps more than that.
-    fn of(&mut self, snapshot: &Arc<SnapshotId>) -> &mut u32 {
+    fn of(&mut self, snapshot: &Arc<SnapshotId>) -> u32 {
         if self.by_snapshot.len() >= 2 * self.alive.max(PRUNE_FROM)
             && !self.by_snapshot.contains_key(&snapshot.0)
         {
@@ -129,7 +198,7 @@ impl Indexes {
             self.alive = self.by_snapshot.len();
         }
         let entry = self.by_snapshot.entry(snapshot.0);
-        &mut entry
+        entry
             .or_insert_with(|| (random_u32(), Arc::downgrade(snapshot)))
             .0
     }
@@ -147,7 +216,7 @@ pub(crate) fn random_u32() -> u32 {
 impl TopicPublishInfo {
     /// Sets the place of the calling thread: the next queue is the one after it.
     pub(crate) fn set_index(&self, index: u32) {
-        INDEXES.with(|indexes| *indexes.borrow_mut().of(&self.snapshot) = index);
+        self.go_on_from(index);
     }
 }
 
@@ -258,7 +327,7 @@ mod tests {
         let places: HashSet<u32> = (0..50)
             .map(|_| {
                 info.reset_index();
-                INDEXES.with(|indexes| *indexes.borrow_mut().of(&info.snapshot))
+                info.current_index().unwrap()
             })
             .collect();
         assert!(places.len() > 40, "{places:?}");

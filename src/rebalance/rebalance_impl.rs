@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use rocketmq_protocol::{MessageQueue, compare_utf16};
+use rocketmq_protocol::{MessageQueue, sort_utf16};
 
 use super::{AllocateMessageQueueStrategy, WorkingState, rebalance_plan};
 use crate::client::{Members, TopicBalance};
@@ -44,8 +44,30 @@ pub(crate) struct RebalanceImpl<Q> {
     strategy: Arc<dyn AllocateMessageQueueStrategy>,
     /// Topic → all its queues, sorted; pushed here whenever a route changes.
     topic_subscribe_info: Mutex<HashMap<String, Arc<[MessageQueue]>>>,
+    /// The members of the last look.
+    members: Mutex<KnownMembers>,
     process_queues: Mutex<ProcessQueueTable<Q>>,
     confirm_shrink: bool,
+}
+
+/// One list of members, as a broker named them and in Java's order; brokers name them alike for as
+/// long as the group stays as it is.
+#[derive(Default)]
+struct KnownMembers {
+    named: Vec<String>,
+    sorted: Arc<[String]>,
+}
+
+impl KnownMembers {
+    fn sorted(&mut self, named: &[String]) -> Arc<[String]> {
+        if self.named != named {
+            let mut sorted = named.to_vec();
+            sort_client_ids(&mut sorted);
+            self.named = named.to_vec();
+            self.sorted = sorted.into();
+        }
+        Arc::clone(&self.sorted)
+    }
 }
 
 struct ProcessQueueTable<Q> {
@@ -63,6 +85,7 @@ impl<Q: WorkingQueue> RebalanceImpl<Q> {
             consumer_group,
             strategy,
             topic_subscribe_info: Mutex::new(HashMap::new()),
+            members: Mutex::new(KnownMembers::default()),
             process_queues: Mutex::new(ProcessQueueTable {
                 queues: BTreeMap::new(),
                 closed: false,
@@ -162,8 +185,7 @@ impl<Q: WorkingQueue> RebalanceImpl<Q> {
         let Some(mq_all) = self.topic_queues(topic).filter(|all| !all.is_empty()) else {
             return TopicBalance::Balanced;
         };
-        let mut cid_all = members.cid_all.to_vec();
-        sort_client_ids(&mut cid_all);
+        let cid_all = self.members.lock().sorted(members.cid_all);
         if cid_all.iter().filter(|cid| *cid == client_id).count() > 1 {
             log::warn!(
                 "group {}: its broker has more than one member {client_id}: unless this client has \
@@ -322,7 +344,7 @@ impl<Q: WorkingQueue> RebalanceImpl<Q> {
 
 /// Into the order in which Java's members of a group see each other.
 pub(crate) fn sort_client_ids(ids: &mut [String]) {
-    ids.sort_unstable_by(|a, b| compare_utf16(a, b));
+    sort_utf16(ids);
 }
 
 #[cfg(test)]

@@ -45,6 +45,7 @@ mod remoting_command;
 pub mod request_code;
 pub mod response_code;
 pub mod sys_flag;
+mod utf16_order;
 pub mod validators;
 
 pub use batch::{BatchElement, BatchElements, encode_batch};
@@ -56,7 +57,8 @@ pub use language_code::LanguageCode;
 pub use message::{Message, MessageExt, property};
 pub use message_codec::{StoredMessage, StoredMessages};
 pub use message_id::{OffsetMessageId, UniqKeyParts};
-pub use message_queue::{MessageQueue, compare_utf16};
+pub use message_queue::MessageQueue;
 pub use properties::{Properties, decode_properties, encode_properties};
 pub use recall_handle::RecallHandle;
 pub use remoting_command::{RemotingCommand, SerializeType, VERSION_5_5_0};
+pub use utf16_order::{compare_utf16, sort_utf16};

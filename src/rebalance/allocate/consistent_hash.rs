@@ -1,8 +1,8 @@
-use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 
 use rocketmq_protocol::MessageQueue;
 
+use super::hash_ring::HashedBefore;
 use crate::rebalance::allocate_message_queue_strategy::{
     AllocateError, AllocateMessageQueueStrategy, member_index,
 };
@@ -13,7 +13,7 @@ use crate::sync::Arc;
 /// # Java
 /// `HashFunction`
 pub trait HashFunction: Send + Sync + fmt::Debug {
-    /// The key's place; the ring goes from the smallest number to the largest.
+    /// The key's place, the same each time; the ring goes from the smallest number to the largest.
     fn hash(&self, key: &str) -> i64;
 }
 
@@ -22,13 +22,16 @@ pub trait HashFunction: Send + Sync + fmt::Debug {
 /// When a member comes or goes, only queues that it takes or had move. The price is an uneven
 /// share: with few queues a member may well get none.
 ///
+/// Places are remembered for as long as a topic and a group stay as they are; clones share them.
+///
 /// # Java
 /// `AllocateMessageQueueConsistentHash`. A negative number of virtual nodes, which Java refuses
 /// when it is first used, cannot be written here.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct AllocateMessageQueueConsistentHash {
     virtual_node_count: u32,
     hash_function: Arc<dyn HashFunction>,
+    before: Arc<HashedBefore>,
 }
 
 impl AllocateMessageQueueConsistentHash {
@@ -48,25 +51,17 @@ impl AllocateMessageQueueConsistentHash {
         Self {
             virtual_node_count: count,
             hash_function: Arc::new(hash_function),
+            before: Arc::default(),
         }
     }
+}
 
-    fn ring<'a>(&self, cid_all: &'a [String]) -> BTreeMap<i64, &'a str> {
-        let mut ring: BTreeMap<i64, &str> = BTreeMap::new();
-        let mut seen = HashSet::new();
-        for cid in cid_all {
-            // An id that is there twice gets further places, numbered on from those it has.
-            let first = if seen.insert(cid) {
-                0
-            } else {
-                ring.values().filter(|owner| *owner == cid).count()
-            };
-            for number in 0..self.virtual_node_count {
-                let number = first as u64 + u64::from(number);
-                ring.insert(self.hash_function.hash(&format!("{cid}-{number}")), cid);
-            }
-        }
-        ring
+impl fmt::Debug for AllocateMessageQueueConsistentHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AllocateMessageQueueConsistentHash")
+            .field("virtual_node_count", &self.virtual_node_count)
+            .field("hash_function", &self.hash_function)
+            .finish_non_exhaustive()
     }
 }
 
@@ -91,19 +86,18 @@ impl AllocateMessageQueueStrategy for AllocateMessageQueueConsistentHash {
         if member_index(current_cid, mq_all, cid_all)?.is_none() {
             return Ok(Vec::new());
         }
-        let ring = self.ring(cid_all);
-        let is_ours = |mq: &&MessageQueue| {
-            let place = self.hash_function.hash(&mq.to_string());
-            let next = ring.range(place..).next().or_else(|| ring.iter().next());
-            next.is_some_and(|(_, owner)| *owner == current_cid)
-        };
-        Ok(mq_all.iter().filter(is_ours).cloned().collect())
+        let hash_function = &*self.hash_function;
+        let places = self.before.places(mq_all, hash_function);
+        let ring = (self.before).ring(cid_all, self.virtual_node_count, hash_function);
+        let placed = mq_all.iter().zip(places.iter());
+        let ours = placed.filter(|(_, place)| ring.owner(**place) == Some(current_cid));
+        Ok(ours.map(|(mq, _)| mq.clone()).collect())
     }
 }
 
 /// The first four bytes of the key's MD5 as an unsigned number.
 #[derive(Debug)]
-struct Md5Hash;
+pub(super) struct Md5Hash;
 
 impl HashFunction for Md5Hash {
     fn hash(&self, key: &str) -> i64 {
@@ -135,15 +129,6 @@ mod tests {
         let queues = [MessageQueue::new("t", "b", 0)];
         assert_eq!(strategy.allocate("g", "a", &queues, &cids).unwrap(), []);
         assert_eq!(strategy.allocate("g", "b", &queues, &cids).unwrap(), queues);
-    }
-
-    #[test]
-    fn an_id_that_is_there_twice_has_twice_as_many_places() {
-        let strategy = AllocateMessageQueueConsistentHash::new();
-        let cids = ["a".to_owned(), "a".to_owned()];
-        let ring = strategy.ring(&cids);
-        assert_eq!(ring.len(), 20);
-        assert!(ring.contains_key(&Md5Hash.hash("a-19")));
     }
 
     #[test]

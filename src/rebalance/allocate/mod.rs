@@ -5,6 +5,7 @@ mod averagely_by_circle;
 mod by_config;
 mod by_machine_room;
 mod consistent_hash;
+mod hash_ring;
 mod machine_room_nearby;
 #[cfg(test)]
 mod tests;

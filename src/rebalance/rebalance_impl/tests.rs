@@ -93,6 +93,22 @@ fn a_look_says_whether_it_has_changed_anything() {
 }
 
 #[test]
+fn members_that_are_named_as_before_are_not_sorted_again() {
+    let mut known = KnownMembers::default();
+    let names =
+        |names: &[&str]| -> Vec<String> { names.iter().map(|name| (*name).to_owned()).collect() };
+    let first = known.sorted(&names(&["c", "a", "b"]));
+    assert_eq!(*first, names(&["a", "b", "c"]));
+    assert!(Arc::ptr_eq(&first, &known.sorted(&names(&["c", "a", "b"]))));
+    let others = known.sorted(&names(&["c", "a", "d"]));
+    assert_eq!(*others, names(&["a", "c", "d"]));
+    assert_eq!(
+        *known.sorted(&names(&["c", "a", "b"])),
+        names(&["a", "b", "c"])
+    );
+}
+
+#[test]
 fn queues_of_other_topics_are_given_up_and_unknown_ones_not_asked_for() {
     let (rebalance, hooks) = (rebalance(2), Hooks::default());
     rebalance.set_topic_queues("empty", &queues(0));

@@ -203,7 +203,7 @@ impl TopicRouteData {
             .flat_map(|data| queues_of(topic, &data.broker_name, data.read_queue_nums))
             .take(MAX_QUEUES)
             .collect();
-        queues.sort();
+        MessageQueue::sort(&mut queues);
         queues.dedup();
         queues
     }
