@@ -94,23 +94,27 @@ impl MessageQueue {
 /// Numbers in the order of the queues, each with its queue's place: what differs in the broker's
 /// name, the id, the place. `None` where so little does not say the order, or is not worth it.
 fn keys(queues: &[MessageQueue]) -> Option<Vec<u128>> {
-    let topic = queues.first().map(MessageQueue::topic)?;
+    let topic = queues.first().map(|mq| &mq.0.topic)?;
     let is_worth = WORTH_KEYS <= queues.len() && u32::try_from(queues.len()).is_ok();
-    if !is_worth || queues.iter().any(|mq| mq.topic() != topic) {
+    let is_same = |other: &Arc<str>| Arc::ptr_eq(topic, other) || topic == other;
+    if !is_worth || !queues.iter().all(|mq| is_same(&mq.0.topic)) {
         return None;
     }
     let from = utf16_order::shared_prefix(queues, MessageQueue::broker_name);
-    let key = |(mq, place): (&MessageQueue, u32)| {
-        let name: [u8; 8] = utf16_order::key(mq.broker_name(), from);
+    let mut keys = Vec::with_capacity(queues.len());
+    for (mq, place) in queues.iter().zip(0_u32..) {
         let rest = mq.broker_name().as_bytes().get(from..)?;
+        let name: [u8; 8] = utf16_order::key(mq.broker_name(), from);
         // A zero in the name would look like its end.
-        let is_whole = rest.len() <= name.len() && !rest.contains(&0);
+        if rest.len() > name.len() || rest.contains(&0) {
+            return None;
+        }
         let name = u128::from(u64::from_be_bytes(name));
         // The sign's bit turned over, so that negative ids come first.
         let id = u128::from(mq.queue_id() as u32 ^ (1 << 31));
-        is_whole.then_some(name << 64 | id << 32 | u128::from(place))
-    };
-    queues.iter().zip(0..).map(key).collect()
+        keys.push(name << 64 | id << 32 | u128::from(place));
+    }
+    Some(keys)
 }
 
 impl Ord for MessageQueue {

@@ -58,12 +58,14 @@ pub(crate) fn shared_prefix<T>(items: &[T], text: impl Fn(&T) -> &str) -> usize 
 /// nothing, for a text that is shorter is filled up with zeros.
 pub(crate) fn key<const N: usize>(text: &str, from: usize) -> [u8; N] {
     let bytes = text.as_bytes().get(from..).unwrap_or_default();
-    let mut key = [0; N];
-    let length = bytes.len().min(N);
-    if let (Some(to), Some(bytes)) = (key.get_mut(..length), bytes.get(..length)) {
-        to.copy_from_slice(bytes);
-    }
-    key.map(rank)
+    let key = bytes.first_chunk().copied().unwrap_or_else(|| {
+        let mut key = [0; N];
+        for (to, byte) in key.iter_mut().zip(bytes) {
+            *to = *byte;
+        }
+        key
+    });
+    if key.is_ascii() { key } else { key.map(rank) }
 }
 
 /// Puts the item that is at `order[n]` at `n`, for each `n`; `order` has each place once.
