@@ -24,7 +24,7 @@ use rocketmq_blocking::{
     SendResult, request_code, response_code, split_batch,
 };
 use rocketmq_embedded::{Cluster, ControlAction, ControlHandle, ControlScope, ControlTimes};
-use support::{GENEROUS, cluster_of, producer_of, started, wait_until};
+use support::{GENEROUS, cluster_of, keep_logs, logged, producer_of, started, wait_until};
 
 const SEND_MESSAGE_V2: i32 = request_code::SEND_MESSAGE_V2;
 
@@ -252,6 +252,7 @@ fn what_a_shutdown_cannot_wait_for_is_told_all_the_same() {
 
 #[test]
 fn a_shutdown_waits_for_callbacks_as_for_sends_and_counts_no_refused_ones() {
+    keep_logs();
     let cluster = cluster_of(2, 4);
     let producer = started(producer_of(&cluster));
     let (to, outcomes) = told();
@@ -270,6 +271,9 @@ fn a_shutdown_waits_for_callbacks_as_for_sends_and_counts_no_refused_ones() {
         .unwrap();
     assert!(entered.recv_timeout(GENEROUS).unwrap(), "it is stored");
     wait_until("all are stored", || cluster.stored_count("T") == 3);
+    wait_until("the panic is over", || {
+        !logged(&["caught a panic", "a callback, on purpose"]).is_empty()
+    });
     let report = producer.shutdown(Duration::from_millis(200));
     assert_eq!(report.abandoned, 1, "{report:?}");
     assert!(report.drained <= 1, "the one that panics, {report:?}");
