@@ -1,6 +1,6 @@
 //! What was sent, delivered and committed, and what of that must not be.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Mutex;
 
 use rocketmq_blocking::{MessageExt, MessageQueue};
@@ -26,25 +26,28 @@ struct State {
 }
 
 /// One ownership of one queue.
+///
+/// A call of the listener is counted when the listener begins, and a call of an earlier ownership may
+/// begin that late that its queue has been given up and taken again: its result counts for nothing,
+/// and the message is delivered once more. So an offset is in hands once, whoever has it, and no
+/// longer when a call has finished it.
 #[derive(Debug, Default)]
 struct Work {
-    /// Offset → how many calls of the listener have it.
-    in_hands: BTreeMap<i64, u32>,
+    in_hands: BTreeSet<i64>,
+    finished: BTreeSet<i64>,
     committed: i64,
 }
 
 impl Work {
     fn take(&mut self, offset: i64) {
-        *self.in_hands.entry(offset).or_default() += 1;
+        if !self.finished.contains(&offset) {
+            self.in_hands.insert(offset);
+        }
     }
 
     fn put_back(&mut self, offset: i64) {
-        if let Some(times) = self.in_hands.get_mut(&offset) {
-            *times -= 1;
-            if *times == 0 {
-                self.in_hands.remove(&offset);
-            }
-        }
+        self.in_hands.remove(&offset);
+        self.finished.insert(offset);
     }
 }
 
@@ -160,7 +163,7 @@ impl Ledger {
             return;
         };
         let before = work.committed;
-        let unfinished = work.in_hands.first_key_value().map(|(offset, _)| *offset);
+        let unfinished = work.in_hands.first().copied();
         work.committed = before.max(offset);
         if offset < before {
             state.violations.push(format!(
