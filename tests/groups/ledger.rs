@@ -51,6 +51,15 @@ impl Work {
     }
 }
 
+impl State {
+    /// What is known of a member's ownership of a queue ends with it.
+    fn forget(&mut self, member: &str, mq: &MessageQueue) {
+        self.work.remove(&(member.to_owned(), mq.clone()));
+        self.failed
+            .retain(|(name, _, _), (of, _)| name != member || of != mq);
+    }
+}
+
 impl Ledger {
     pub(crate) fn sent(&self, id: u64) {
         self.state.lock().unwrap().sent.insert(id);
@@ -177,6 +186,12 @@ impl Ledger {
         }
     }
 
+    /// A member asks where to start with a queue: a new ownership, whether it was told of the change or,
+    /// since changes that follow each other soon are told of once, was not.
+    pub(crate) fn begins_anew(&self, member: &str, mq: &MessageQueue) {
+        self.state.lock().unwrap().forget(member, mq);
+    }
+
     /// A member's queues of a topic are now these: every ownership that began or ended is a new one.
     pub(crate) fn assigned(
         &self,
@@ -188,10 +203,7 @@ impl Ledger {
         let mut state = self.state.lock().unwrap();
         for mq in before.symmetric_difference(now) {
             debug_assert_eq!(mq.topic(), topic);
-            state.work.remove(&(member.to_owned(), mq.clone()));
-            state
-                .failed
-                .retain(|(name, _, _), (of, _)| name != member || of != mq);
+            state.forget(member, mq);
         }
     }
 }

@@ -529,7 +529,12 @@ fn observe(cluster: &Cluster, place: &Place, ledger: &Arc<Ledger>) -> Vec<Contro
     let commits = Arc::clone(ledger);
     let pulls = Arc::clone(ledger);
     let given_back = Arc::clone(ledger);
+    let begins = Arc::clone(ledger);
     let mut watching = vec![
+        watch(
+            request_code::QUERY_CONSUMER_OFFSET,
+            Box::new(move |member, request| begins.begins_anew(member, &queue_of(request))),
+        ),
         watch(
             request_code::UPDATE_CONSUMER_OFFSET,
             Box::new(move |member, request| {
