@@ -29,12 +29,45 @@ impl UnreachableBrokers {
         }
     }
 
-    /// A pull has been answered.
+    /// A pull has been answered. It need not be one that has failed before: the queues of a broker that
+    /// is gone are given up, and come back with new requests.
     pub(super) fn note_answer(&self, request: &mut PullRequest) {
-        if std::mem::take(&mut request.failures) > 0
-            && self.0.lock().remove(request.mq.broker_name())
-        {
+        request.failures = 0;
+        if self.0.lock().remove(request.mq.broker_name()) {
             log::info!("broker {} answers pulls again", request.mq.broker_name());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rocketmq_protocol::MessageQueue;
+
+    use super::*;
+    use crate::consumer::process_queue::ProcessQueue;
+    use crate::sync::{Arc, Clock, Weak};
+
+    fn request() -> PullRequest {
+        PullRequest {
+            consumer: Weak::new(),
+            mq: MessageQueue::new("t", "b", 0),
+            process_queue: Arc::new(ProcessQueue::new(Clock::manual())),
+            next_offset: None,
+            suggested_broker_id: 0,
+            failures: 0,
+        }
+    }
+
+    #[test]
+    fn a_broker_that_answers_a_new_request_is_told_of_when_it_is_gone_again() {
+        let brokers = UnreachableBrokers::default();
+        let error = Error::RemotingConnect {
+            addr: "a:1".to_owned(),
+            reason: "refused".to_owned(),
+        };
+        brokers.note_failure(&request(), &error);
+        assert!(brokers.0.lock().contains("b"));
+        brokers.note_answer(&mut request());
+        assert!(brokers.0.lock().is_empty());
     }
 }
