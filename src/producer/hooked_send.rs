@@ -6,7 +6,7 @@ use super::check_forbidden_hook::CheckForbiddenContext;
 use super::default_mq_producer_impl::DefaultMQProducerImpl;
 use super::producer_hooks::ProducerHooks;
 use super::send_kernel::{
-    MAX_PROPERTIES_LENGTH, Master, Prepared, send_kernel, send_kernel_oneway,
+    MAX_PROPERTIES_LENGTH, Master, Prepared, send_kernel_oneway, send_kernel_to,
 };
 use super::send_message_hook::{CommunicationMode, MessageType, SendMessageContext};
 use super::send_result::SendResult;
@@ -59,9 +59,6 @@ impl DefaultMQProducerImpl {
         mq: &MessageQueue,
         deadline: Deadline,
     ) -> Result<SendResult> {
-        let Some(hooks) = self.send_hooks() else {
-            return send_kernel(instance, prepared, mq, deadline);
-        };
         let place = Place {
             instance,
             master: &Master::find(instance, prepared.topic(), mq, deadline)?,
@@ -69,13 +66,9 @@ impl DefaultMQProducerImpl {
             mode: CommunicationMode::Sync,
             deadline,
         };
-        self.check_forbidden(hooks, prepared, &place)?;
-        let (hooked, in_time) = self.before_send(hooks, prepared, &place);
-        let changed = hooked.changed(prepared);
-        let prepared = changed.as_ref().unwrap_or(prepared);
-        let outcome = in_time.and_then(|()| send_kernel(instance, prepared, mq, deadline));
-        hooked.end(outcome.clone().map(Some));
-        outcome
+        let send =
+            |prepared: &Prepared| send_kernel_to(instance, prepared, place.master, mq, deadline);
+        self.between_hooks(prepared, &place, send, |result| Some(result.clone()))
     }
 
     /// One attempt without an answer, with the hooks around it.
@@ -86,9 +79,6 @@ impl DefaultMQProducerImpl {
         mq: &MessageQueue,
         deadline: Deadline,
     ) -> Result<()> {
-        let Some(hooks) = self.send_hooks() else {
-            return send_kernel_oneway(instance, prepared, mq, deadline);
-        };
         let place = Place {
             instance,
             master: &Master::find(instance, prepared.topic(), mq, deadline)?,
@@ -96,12 +86,29 @@ impl DefaultMQProducerImpl {
             mode: CommunicationMode::Oneway,
             deadline,
         };
-        self.check_forbidden(hooks, prepared, &place)?;
-        let (hooked, in_time) = self.before_send(hooks, prepared, &place);
+        let send = |prepared: &Prepared| send_kernel_oneway(instance, prepared, place.master, mq);
+        self.between_hooks(prepared, &place, send, |()| None)
+    }
+
+    /// Sends between the hooks, if there are any; they are shown `result_of` what came of it.
+    fn between_hooks<T>(
+        &self,
+        prepared: &Prepared,
+        place: &Place<'_>,
+        send: impl FnOnce(&Prepared) -> Result<T>,
+        result_of: impl FnOnce(&T) -> Option<SendResult>,
+    ) -> Result<T> {
+        let Some(hooks) = self.send_hooks() else {
+            return send(prepared);
+        };
+        self.check_forbidden(hooks, prepared, place)?;
+        let (hooked, in_time) = self.before_send(hooks, prepared, place);
         let changed = hooked.changed(prepared);
-        let prepared = changed.as_ref().unwrap_or(prepared);
-        let outcome = in_time.and_then(|()| send_kernel_oneway(instance, prepared, mq, deadline));
-        hooked.end(outcome.clone().map(|()| None));
+        let outcome = in_time.and_then(|()| send(changed.as_ref().unwrap_or(prepared)));
+        hooked.end(match &outcome {
+            Ok(sent) => Ok(result_of(sent)),
+            Err(error) => Err(error.clone()),
+        });
         outcome
     }
 

@@ -328,7 +328,18 @@ pub(crate) fn send_kernel(
     deadline: Deadline,
 ) -> Result<SendResult> {
     let master = Master::find(instance, &message.topic, mq, deadline)?;
-    let request = message.request_to(&master, mq);
+    send_kernel_to(instance, message, &master, mq, deadline)
+}
+
+/// [`send_kernel`] to a master that is known.
+pub(super) fn send_kernel_to(
+    instance: &MQClientInstance,
+    message: &Prepared,
+    master: &Master,
+    mq: &MessageQueue,
+    deadline: Deadline,
+) -> Result<SendResult> {
+    let request = message.request_to(master, mq);
     let reply = instance
         .api()
         .send_message(&master.addr, &request, deadline);
@@ -354,15 +365,14 @@ pub(super) fn send_kernel_async(
         .send_message_async(&master.addr, &request, attempt.deadline, completion);
 }
 
-/// [`send_kernel`] without an answer.
+/// [`send_kernel_to`] without an answer.
 pub(super) fn send_kernel_oneway(
     instance: &MQClientInstance,
     message: &Prepared,
+    master: &Master,
     mq: &MessageQueue,
-    deadline: Deadline,
 ) -> Result<()> {
-    let master = Master::find(instance, &message.topic, mq, deadline)?;
-    let request = message.request_to(&master, mq);
+    let request = message.request_to(master, mq);
     instance.api().send_message_oneway(&master.addr, &request)
 }
 
