@@ -72,10 +72,13 @@ impl ConsumeRequests {
         let mut context = ConsumeConcurrentlyContext::new(namespace.unwrap_queue(&self.mq));
         let hooks = &consumer.config.hooks;
         let hooked = hooks.before(&consumer, context.message_queue(), messages);
-        let begun = now();
+        let hooked = hooked.map(|hooked| (hooked, now()));
         let called = catch_panic(|| self.listener.consume_message(messages, &mut context));
-        let took = now().saturating_duration_since(begun);
-        let return_type = ConsumeReturnType::of(&called, took, consumer.config.consume_timeout);
+        let hooked = hooked.map(|(hooked, begun)| {
+            let took = now().saturating_duration_since(begun);
+            let limit = consumer.config.consume_timeout;
+            (hooked, ConsumeReturnType::of(&called, took, limit))
+        });
         let status = called.unwrap_or_else(|reason| {
             let ids: Vec<&str> = messages.iter().map(|message| message.msg_id()).collect();
             log::error!(
@@ -85,7 +88,7 @@ impl ConsumeRequests {
             );
             ConsumeConcurrentlyStatus::ReconsumeLater
         });
-        if let Some(hooked) = hooked {
+        if let Some((hooked, return_type)) = hooked {
             hooked.end(hooks, status, return_type);
         }
         if self.process_queue.is_dropped() {
@@ -161,7 +164,7 @@ impl ConsumeRequests {
 
 impl Parts for ConsumeRequests {
     fn run_part(&self) {
-        // Without it, on a thread that ends or in a listener that lets another one run, an empty one serves.
+        // A thread that is about to end has none, and an empty one serves.
         let mut messages = MESSAGES.try_with(Cell::take).unwrap_or_default();
         self.run(&mut messages);
         messages.clear();
