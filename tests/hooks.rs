@@ -10,7 +10,6 @@
 
 mod support;
 
-use std::any::Any;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -22,11 +21,12 @@ use rocketmq_blocking::{
     ConsumeReturnType, DefaultMQProducer, DefaultMQPushConsumer, EndTransactionContext,
     EndTransactionHook, Error, FilterMessageContext, FilterMessageHook, LocalTransactionState,
     MQClientManager, Message, MessageExt, MessageQueue, MessageType, SendMessageContext,
-    SendMessageHook, SendStatus, TransactionListener, request_code, response_code,
+    SendMessageHook, SendStatus, request_code, response_code,
 };
 use rocketmq_embedded::{Cluster, ControlAction, ControlTimes};
 use support::{
-    GENEROUS, Inbox, cluster_of, keep_logs, logged, producer_of, quick, started, wait_until,
+    Commits, GENEROUS, Inbox, cluster_of, keep_logs, logged, producer_of, quick, started,
+    wait_until,
 };
 
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -516,21 +516,6 @@ fn a_hook_that_takes_all_the_time_keeps_the_message_from_being_sent() {
     assert!(error.to_string().contains("hooks"), "{error}");
     assert!(!error.may_have_been_stored());
     assert_eq!(cluster.stored_count("T"), 1);
-}
-
-struct Commits;
-
-impl TransactionListener for Commits {
-    fn execute_local_transaction(&self, message: &Message, _: &dyn Any) -> LocalTransactionState {
-        match message.tags() {
-            Some("later") => LocalTransactionState::Unknown,
-            _ => LocalTransactionState::CommitMessage,
-        }
-    }
-
-    fn check_local_transaction(&self, _: &MessageExt) -> LocalTransactionState {
-        LocalTransactionState::RollbackMessage
-    }
 }
 
 #[derive(Debug, PartialEq)]

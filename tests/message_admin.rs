@@ -12,11 +12,9 @@ mod support;
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use rocketmq_blocking::{
-    DefaultMQProducer, Error, MQClientManager, Message, MessageQueue, response_code,
-};
+use rocketmq_blocking::{DefaultMQProducer, Error, Message, MessageQueue, response_code};
 use rocketmq_embedded::Cluster;
-use support::{Target, producer_at, started, unique, wait_until};
+use support::{Target, producer_at, producer_in, started, unique, wait_until};
 
 fn producer(cluster: &Cluster, namespace: &str) -> DefaultMQProducer {
     started(producer_at(&cluster.namesrv_addr()).namespace(namespace))
@@ -95,12 +93,7 @@ fn a_message_is_found_and_another_one_taken_back_on_any_cluster() {
     }
     let topic = unique("Found");
     target.create_topic(&topic, 1);
-    let producer = DefaultMQProducer::builder(unique("pg"))
-        .client_manager(&MQClientManager::new())
-        .namesrv_addr(target.namesrv())
-        .build()
-        .unwrap();
-    producer.start().unwrap();
+    let producer = started(producer_in(&unique("pg"), target.namesrv()));
     let send = |body: &str, delay: Option<u64>| {
         let mut message = Message::new(topic.as_str(), body.as_bytes().to_vec()).with_keys("a b");
         if let Some(seconds) = delay {

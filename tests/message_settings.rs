@@ -17,19 +17,13 @@ use rocketmq_blocking::{
     ConsumeFromWhere, DefaultMQProducer, DefaultMQPushConsumer, MQClientManager, Message,
     SelectMessageQueueByHash, SendStatus,
 };
-use support::{GENEROUS, Inbox, Target, quick, unique};
+use support::{GENEROUS, Inbox, Target, producer_in, quick, started, unique};
 
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 fn producer(target: &Target) -> DefaultMQProducer {
-    let producer = DefaultMQProducer::builder(unique("pg"))
-        .client_manager(&MQClientManager::new())
-        .namesrv_addr(target.namesrv())
-        .send_msg_timeout(GENEROUS)
-        .build()
-        .unwrap();
-    producer.start().unwrap();
-    producer
+    let producer = producer_in(&unique("pg"), target.namesrv());
+    started(producer.send_msg_timeout(GENEROUS))
 }
 
 fn consumer(target: &Target, topic: &str, inbox: &Inbox) -> DefaultMQPushConsumer {

@@ -15,11 +15,12 @@ use std::time::Duration;
 
 use rocketmq_blocking::{
     ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus, ConsumeFromWhere, DefaultMQProducer,
-    DefaultMQPushConsumer, Error, MQClientManager, Message, MessageExt, MessageQueue, Result,
-    client_error_code, create_reply_message, request_code,
+    DefaultMQPushConsumer, Error, MQClientManager, Message, MessageExt,
+    MessageListenerConcurrently, MessageQueue, Result, client_error_code, create_reply_message,
+    request_code,
 };
 use rocketmq_embedded::{Cluster, ControlAction, ControlTimes};
-use support::{GENEROUS, Target, quick, unique, wait_until};
+use support::{GENEROUS, Target, producer_in, quick, started, unique, wait_until};
 
 const TOPIC: &str = "Questions";
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -30,13 +31,7 @@ struct World {
 }
 
 fn producer(cluster: &Cluster, group: &str) -> DefaultMQProducer {
-    let producer = DefaultMQProducer::builder(group)
-        .client_manager(&MQClientManager::new())
-        .namesrv_addr(&cluster.namesrv_addr())
-        .build()
-        .unwrap();
-    producer.start().unwrap();
-    producer
+    started(producer_in(group, &cluster.namesrv_addr()))
 }
 
 impl World {
@@ -87,6 +82,23 @@ impl World {
     }
 }
 
+/// A consumer that answers all questions of a topic, on any cluster.
+fn replier_on(
+    target: &Target,
+    topic: &str,
+    answer: impl MessageListenerConcurrently + 'static,
+) -> DefaultMQPushConsumer {
+    let consumer = DefaultMQPushConsumer::builder(unique("repliers"))
+        .client_manager(&MQClientManager::new())
+        .namesrv_addr(target.namesrv())
+        .consume_from_where(ConsumeFromWhere::ConsumeFromFirstOffset)
+        .subscribe(topic, "*")
+        .message_listener(answer);
+    let consumer = quick(consumer).build().unwrap();
+    consumer.start().unwrap();
+    consumer
+}
+
 fn code(error: &Error) -> Option<i32> {
     match error {
         Error::MQClient { code, .. } => *code,
@@ -102,13 +114,8 @@ fn a_question_is_answered_on_any_cluster_also_after_another_producer_has_ended()
     let topic = unique("Questions");
     target.create_topic(&topic, 2);
     let producer = |group: &str, manager: &MQClientManager| {
-        let producer = DefaultMQProducer::builder(unique(group))
-            .client_manager(manager)
-            .namesrv_addr(target.namesrv())
-            .build()
-            .unwrap();
-        producer.start().unwrap();
-        producer
+        let producer = producer_in(&unique(group), target.namesrv());
+        started(producer.client_manager(manager))
     };
     let manager = MQClientManager::new();
     let (requester, ends) = (producer("requester", &manager), producer("ends", &manager));
@@ -121,14 +128,7 @@ fn a_question_is_answered_on_any_cluster_also_after_another_producer_has_ended()
         }
         ConsumeConcurrentlyStatus::ConsumeSuccess
     };
-    let consumer = DefaultMQPushConsumer::builder(unique("repliers"))
-        .client_manager(&MQClientManager::new())
-        .namesrv_addr(target.namesrv())
-        .consume_from_where(ConsumeFromWhere::ConsumeFromFirstOffset)
-        .subscribe(&topic, "*")
-        .message_listener(answer);
-    let consumer = quick(consumer).build().unwrap();
-    consumer.start().unwrap();
+    let consumer = replier_on(&target, &topic, answer);
     for body in [&b"short"[..], &[b'x'; 10_000]] {
         let question = Message::new(topic.as_str(), body.to_vec());
         for producer in [&requester, &ends] {
@@ -151,13 +151,8 @@ fn a_question_goes_to_the_queue_that_is_named_or_chosen() {
     let topic = unique("Questions");
     target.create_topic(&topic, QUEUES as u16);
     let producer = |group: &str, manager: &MQClientManager| {
-        let producer = DefaultMQProducer::builder(unique(group))
-            .client_manager(manager)
-            .namesrv_addr(target.namesrv())
-            .build()
-            .unwrap();
-        producer.start().unwrap();
-        producer
+        let producer = producer_in(&unique(group), target.namesrv());
+        started(producer.client_manager(manager))
     };
     let manager = MQClientManager::new();
     let requester = producer("requester", &manager);
@@ -169,14 +164,7 @@ fn a_question_goes_to_the_queue_that_is_named_or_chosen() {
         }
         ConsumeConcurrentlyStatus::ConsumeSuccess
     };
-    let consumer = DefaultMQPushConsumer::builder(unique("repliers"))
-        .client_manager(&MQClientManager::new())
-        .namesrv_addr(target.namesrv())
-        .consume_from_where(ConsumeFromWhere::ConsumeFromFirstOffset)
-        .subscribe(&topic, "*")
-        .message_listener(answer);
-    let consumer = quick(consumer).build().unwrap();
-    consumer.start().unwrap();
+    let consumer = replier_on(&target, &topic, answer);
 
     let queue = |reply: Result<MessageExt>| -> i32 {
         let body = reply.unwrap().body().to_vec();

@@ -16,10 +16,10 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rocketmq_blocking::{
-    ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus, ConsumeFromWhere, DefaultMQProducer,
-    DefaultMQPushConsumer, MQClientManager, Message, MessageExt,
+    ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus, ConsumeFromWhere, DefaultMQPushConsumer,
+    MQClientManager, Message, MessageExt,
 };
-use support::{GENEROUS, Target, quick, unique, wait_until};
+use support::{GENEROUS, Target, producer_in, quick, started, unique, wait_until};
 
 const MESSAGES: usize = 100;
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -71,13 +71,8 @@ fn a_hundred_messages_come_in_the_order_of_their_seconds_and_none_early() {
     }
     let topic = unique("Timers");
     target.create_topic(&topic, 1);
-    let producer = DefaultMQProducer::builder(unique("pg"))
-        .client_manager(&MQClientManager::new())
-        .namesrv_addr(target.namesrv())
-        .send_msg_timeout(GENEROUS)
-        .build()
-        .unwrap();
-    producer.start().unwrap();
+    let producer = producer_in(&unique("pg"), target.namesrv());
+    let producer = started(producer.send_msg_timeout(GENEROUS));
     let arrivals = Arrivals::default();
     let consumer = consumer(&target, &topic, &arrivals);
     producer.send(&Message::new(&*topic, "1000")).unwrap();

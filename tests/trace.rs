@@ -10,7 +10,6 @@
 
 mod support;
 
-use std::any::Any;
 use std::collections::BTreeSet;
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
@@ -18,11 +17,13 @@ use std::time::{Duration, Instant};
 use rocketmq_blocking::{
     AccessChannel, ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus, ConsumeFromWhere,
     DefaultMQProducer, DefaultMQProducerBuilder, DefaultMQPushConsumer,
-    DefaultMQPushConsumerBuilder, LocalTransactionState, MQClientManager, Message, MessageExt,
-    MessageQueue, TransactionListener, request_code, response_code,
+    DefaultMQPushConsumerBuilder, MQClientManager, Message, MessageExt, MessageQueue, request_code,
+    response_code,
 };
 use rocketmq_embedded::{Cluster, ControlAction, ControlHandle, ControlScope, ControlTimes};
-use support::{GENEROUS, Inbox, keep_logs, logged, producer_at, quick, started, wait_until};
+use support::{
+    Commits, GENEROUS, Inbox, keep_logs, logged, producer_at, quick, started, wait_until,
+};
 
 const TRACE_TOPIC: &str = "RMQ_SYS_TRACE_TOPIC";
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -173,21 +174,6 @@ fn what_brokers_do_not_want_told_what_failed_and_what_has_no_answer_is_not() {
     records.retain(|record| record[0] != "of itself");
     assert_eq!(records.len(), 1, "{records:?}");
     assert_eq!(records[0][5], wanted.msg_id);
-}
-
-struct Commits;
-
-impl TransactionListener for Commits {
-    fn execute_local_transaction(&self, message: &Message, _: &dyn Any) -> LocalTransactionState {
-        match message.tags() {
-            Some("later") => LocalTransactionState::Unknown,
-            _ => LocalTransactionState::CommitMessage,
-        }
-    }
-
-    fn check_local_transaction(&self, _: &MessageExt) -> LocalTransactionState {
-        LocalTransactionState::RollbackMessage
-    }
 }
 
 #[test]

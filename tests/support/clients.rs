@@ -1,4 +1,9 @@
-use rocketmq_blocking::{DefaultMQProducer, DefaultMQProducerBuilder, MQClientManager};
+use std::any::Any;
+
+use rocketmq_blocking::{
+    DefaultMQProducer, DefaultMQProducerBuilder, LocalTransactionState, MQClientManager, Message,
+    MessageExt, TransactionListener,
+};
 use rocketmq_embedded::Cluster;
 
 /// A cluster of so many brokers. The topic `T` has so many queues at each of them.
@@ -10,7 +15,12 @@ pub(crate) fn cluster_of(brokers: usize, queues: u16) -> Cluster {
 
 /// Sets up a producer of the group `p` that shares its instance with nobody.
 pub(crate) fn producer_at(namesrv: &str) -> DefaultMQProducerBuilder {
-    DefaultMQProducer::builder("p")
+    producer_in("p", namesrv)
+}
+
+/// The same in a group of one's own, as on a cluster that others use too.
+pub(crate) fn producer_in(group: &str, namesrv: &str) -> DefaultMQProducerBuilder {
+    DefaultMQProducer::builder(group)
         .client_manager(&MQClientManager::new())
         .namesrv_addr(namesrv)
 }
@@ -25,4 +35,20 @@ pub(crate) fn started(builder: DefaultMQProducerBuilder) -> DefaultMQProducer {
     let producer = builder.build().unwrap();
     producer.start().unwrap();
     producer
+}
+
+/// Commits at once, or rolls back what has the tag `later` when it is asked.
+pub(crate) struct Commits;
+
+impl TransactionListener for Commits {
+    fn execute_local_transaction(&self, message: &Message, _: &dyn Any) -> LocalTransactionState {
+        match message.tags() {
+            Some("later") => LocalTransactionState::Unknown,
+            _ => LocalTransactionState::CommitMessage,
+        }
+    }
+
+    fn check_local_transaction(&self, _: &MessageExt) -> LocalTransactionState {
+        LocalTransactionState::RollbackMessage
+    }
 }

@@ -22,7 +22,7 @@ mod target;
 use std::time::{Duration, Instant};
 use std::{fs, thread};
 
-pub(crate) use clients::{cluster_of, producer_at, producer_of, started};
+pub(crate) use clients::{Commits, cluster_of, producer_at, producer_in, producer_of, started};
 pub(crate) use fake_peer::{
     FakePeer, reply_to, reply_with, route_of, route_over, stored_in, stored_reply,
 };
