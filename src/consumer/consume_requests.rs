@@ -65,7 +65,7 @@ impl ConsumeRequests {
         }
         let namespace = &consumer.config.namespace;
         show_original_topic(messages, service.retry_topic(), namespace);
-        if self.process_queue.consume_started(&*messages).is_err() {
+        if self.process_queue.consume_started(messages).is_err() {
             service.note_let_go();
             return;
         }
@@ -121,26 +121,28 @@ impl ConsumeRequests {
             }
             ConsumeConcurrentlyStatus::ReconsumeLater => 0,
         };
-        let mut finished = Vec::with_capacity(messages.len());
         let mut to_retry_here = Vec::new();
-        for (position, mut message) in messages.drain(..).enumerate() {
+        let mut position = 0;
+        messages.retain_mut(|message| {
             let offset = message.queue_offset();
-            if position >= succeeded && process_queue.contains_message(offset) {
-                let level = context.delay_level_when_next_consume();
-                if let Err(error) = consumer.send_message_back(&message, level, mq) {
-                    log::warn!(
-                        "{mq}: message {} at offset {offset} stays here and is tried again in {} \
-                         s: {error}",
-                        message.msg_id(),
-                        LOCAL_RETRY.as_secs()
-                    );
-                    message.set_reconsume_times(message.reconsume_times().saturating_add(1));
-                    to_retry_here.push(message);
-                    continue;
-                }
+            let succeeds = position < succeeded;
+            position += 1;
+            if succeeds || !process_queue.contains_message(offset) {
+                return true;
             }
-            finished.push(offset);
-        }
+            let level = context.delay_level_when_next_consume();
+            let Err(error) = consumer.send_message_back(message, level, mq) else {
+                return true;
+            };
+            log::warn!(
+                "{mq}: message {} at offset {offset} stays here and is tried again in {} s: {error}",
+                message.msg_id(),
+                LOCAL_RETRY.as_secs()
+            );
+            message.set_reconsume_times(message.reconsume_times().saturating_add(1));
+            to_retry_here.push(message.clone());
+            false
+        });
         if !to_retry_here.is_empty() {
             let weak = Arc::downgrade(consumer);
             let queue = Arc::clone(process_queue);
@@ -153,6 +155,7 @@ impl ConsumeRequests {
                 }
             });
         }
+        let finished = messages.iter().map(MessageExt::queue_offset);
         if let Some(offset) = process_queue.remove_messages(finished) {
             consumer.commit(mq, offset, process_queue);
         }

@@ -63,7 +63,7 @@ impl DefaultMQPushConsumerImpl {
             log::warn!(
                 "{mq}: the listener has had message {} at offset {offset} for more than {:?}; it \
                  was given back",
-                message.msg_id,
+                message.msg_id(),
                 consumer.config.consume_timeout
             );
             if let Some(next) = queue.remove_if_first(offset) {

@@ -27,6 +27,7 @@ mod hand_over;
 #[cfg(not(loom))]
 mod held_pulls;
 #[cfg(not(loom))]
+mod in_work;
 mod listener;
 mod offset_store;
 mod process_queue;

@@ -1,12 +1,14 @@
-use std::collections::{BTreeMap, btree_map};
+use std::borrow::Cow;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use rocketmq_protocol::MessageExt;
 use rocketmq_protocol::body::ProcessQueueInfo;
 
+use super::in_work::InWork;
 use crate::sync::atomic::{AtomicBool, Ordering};
-use crate::sync::{Clock, Mutex, system_time_millis};
+use crate::sync::{Arc, Clock, Mutex, system_time_millis};
 
 /// After how long without a pull a queue's pull loop counts as lost (120 s; Java property
 /// `rocketmq.client.pull.pullMaxIdleTime`). A long poll takes at most 30 s.
@@ -36,7 +38,7 @@ pub(crate) struct ProcessQueue {
 
 #[derive(Debug)]
 struct State {
-    entries: BTreeMap<i64, Entry>,
+    entries: InWork<Entry>,
     /// Up to where the queue was pulled; not the largest one: after a step back in the queue it goes
     /// back too.
     queue_offset_max: i64,
@@ -68,20 +70,38 @@ pub(crate) struct CachedMessage {
 pub(crate) struct MessageInHands {
     pub(crate) queue_offset: i64,
     pub(crate) commit_log_offset: i64,
-    pub(crate) msg_id: String,
-    pub(crate) topic: String,
+    msg_id: Bytes,
+    pub(crate) topic: Arc<str>,
     /// The broker that stored it, in whose log it is at that offset.
     pub(crate) store_host: SocketAddr,
 }
 
-impl From<&MessageExt> for MessageInHands {
-    fn from(message: &MessageExt) -> Self {
-        Self {
-            queue_offset: message.queue_offset(),
-            commit_log_offset: message.commit_log_offset(),
-            msg_id: message.msg_id().to_owned(),
-            topic: message.topic().to_owned(),
-            store_host: message.store_host(),
+impl MessageInHands {
+    pub(crate) fn msg_id(&self) -> Cow<'_, str> {
+        String::from_utf8_lossy(&self.msg_id)
+    }
+}
+
+/// What the listener can be called with.
+pub(crate) trait HandedOut {
+    fn queue_offset(&self) -> i64;
+
+    fn in_hands(&self) -> MessageInHands;
+}
+
+impl HandedOut for MessageExt {
+    fn queue_offset(&self) -> i64 {
+        Self::queue_offset(self)
+    }
+
+    /// Shares the message's memory: every message consumed takes this way.
+    fn in_hands(&self) -> MessageInHands {
+        MessageInHands {
+            queue_offset: self.queue_offset(),
+            commit_log_offset: self.commit_log_offset(),
+            msg_id: self.shared_msg_id(),
+            topic: self.shared_topic(),
+            store_host: self.store_host(),
         }
     }
 }
@@ -126,7 +146,7 @@ impl ProcessQueue {
             given_up: AtomicBool::new(false),
             clock,
             state: Mutex::new(State {
-                entries: BTreeMap::new(),
+                entries: InWork::new(),
                 queue_offset_max: 0,
                 body_bytes: 0,
                 last_pull: now,
@@ -180,13 +200,13 @@ impl ProcessQueue {
         }
         for message in messages {
             let message = message.into();
-            let btree_map::Entry::Vacant(place) = state.entries.entry(message.queue_offset) else {
-                continue;
-            };
-            place.insert(Entry {
+            let entry = Entry {
                 body_bytes: message.body_bytes,
                 in_hands: None,
-            });
+            };
+            if !state.entries.insert(message.queue_offset, entry) {
+                continue;
+            }
             state.queue_offset_max = message.queue_offset;
             state.body_bytes += message.body_bytes;
         }
@@ -219,8 +239,8 @@ impl ProcessQueue {
     /// Takes the smallest message out if it is this one, and returns the offset to commit then.
     pub(crate) fn remove_if_first(&self, offset: i64) -> Option<i64> {
         let mut state = self.state.lock();
-        let (first, _) = state.entries.first_key_value()?;
-        if *first != offset {
+        let (first, _) = state.entries.first()?;
+        if first != offset {
             return None;
         }
         state.remove(offset);
@@ -229,7 +249,7 @@ impl ProcessQueue {
 
     /// Whether the message at this offset is still in work.
     pub(crate) fn contains_message(&self, offset: i64) -> bool {
-        self.state.lock().entries.contains_key(&offset)
+        self.state.lock().entries.contains(offset)
     }
 
     /// Notes that the listener is called with these messages now, unless that is not to be. A call
@@ -237,14 +257,10 @@ impl ProcessQueue {
     ///
     /// # Errors
     /// [`Dropped`]: the messages are another member's.
-    pub(crate) fn consume_started(
-        &self,
-        messages: impl IntoIterator<Item = impl Into<MessageInHands>>,
-    ) -> Result<(), Dropped> {
+    pub(crate) fn consume_started<M: HandedOut>(&self, messages: &[M]) -> Result<(), Dropped> {
         let now = self.clock.now();
-        let messages: Vec<MessageInHands> = messages.into_iter().map(Into::into).collect();
-        let first = messages.iter().map(|message| message.queue_offset).min();
-        let last = messages.iter().map(|message| message.queue_offset).max();
+        let first = messages.iter().map(HandedOut::queue_offset).min();
+        let last = messages.iter().map(HandedOut::queue_offset).max();
         let mut state = self.state.lock();
         if self.is_dropped() || (self.is_given_up() && first > state.last_begun) {
             return Err(Dropped);
@@ -253,8 +269,8 @@ impl ProcessQueue {
         state.calls += 1;
         state.last_consume = Some(now);
         for message in messages {
-            if let Some(entry) = state.entries.get_mut(&message.queue_offset) {
-                entry.in_hands = Some((now, message));
+            if let Some(entry) = state.entries.get_mut(message.queue_offset()) {
+                entry.in_hands = Some((now, message.in_hands()));
             }
         }
         Ok(())
@@ -273,7 +289,7 @@ impl ProcessQueue {
     pub(crate) fn first_expired(&self, consume_timeout: Duration) -> Option<MessageInHands> {
         let now = self.clock.now();
         let state = self.state.lock();
-        let (_, entry) = state.entries.first_key_value()?;
+        let (_, entry) = state.entries.first()?;
         let (since, message) = entry.in_hands.as_ref()?;
         let expired = now.saturating_duration_since(*since) > consume_timeout;
         expired.then(|| message.clone())
@@ -289,12 +305,10 @@ impl ProcessQueue {
 
     pub(crate) fn cached(&self) -> CachedAmount {
         let state = self.state.lock();
-        let first = state.entries.first_key_value();
-        let last = state.entries.last_key_value();
         CachedAmount {
             count: state.entries.len() as u64,
             body_bytes: state.body_bytes,
-            offsets: first.zip(last).map(|((min, _), (max, _))| (*min, *max)),
+            offsets: state.entries.bounds(),
         }
     }
 
@@ -340,20 +354,48 @@ impl State {
         let Some(last) = self.last_begun else {
             return true;
         };
-        let mut before = self.entries.range(..=last);
+        let mut before = self
+            .entries
+            .iter()
+            .take_while(|(offset, _)| *offset <= last);
         self.calls == 0 && before.all(|(_, entry)| entry.in_hands.is_some())
     }
 
     fn offset_to_commit(&self) -> Option<i64> {
-        let first_left = self.entries.first_key_value().map(|(offset, _)| *offset);
+        let first_left = self.entries.first().map(|(offset, _)| offset);
         first_left.or_else(|| self.queue_offset_max.checked_add(1))
     }
 
     fn remove(&mut self, offset: i64) {
-        let Some(entry) = self.entries.remove(&offset) else {
+        let Some(entry) = self.entries.remove(offset) else {
             return;
         };
         self.body_bytes -= entry.body_bytes;
+    }
+}
+
+#[cfg(test)]
+impl MessageInHands {
+    /// One at an offset, made up.
+    pub(crate) fn at(queue_offset: i64) -> Self {
+        Self {
+            queue_offset,
+            commit_log_offset: queue_offset.wrapping_mul(100),
+            msg_id: format!("id{queue_offset}").into(),
+            topic: "t".into(),
+            store_host: ([127, 0, 0, 1], 10911).into(),
+        }
+    }
+}
+
+#[cfg(test)]
+impl HandedOut for MessageInHands {
+    fn queue_offset(&self) -> i64 {
+        self.queue_offset
+    }
+
+    fn in_hands(&self) -> Self {
+        self.clone()
     }
 }
 

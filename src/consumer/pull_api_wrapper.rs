@@ -30,12 +30,13 @@ pub(super) fn process_pull_result(
     let mut messages = Vec::new();
     let mut read_to = offset;
     let mut ends_unreadable = false;
+    let takes_any = subscription.matches_any_tag();
     for decoded in StoredMessages::new(reply.body.clone()) {
         ends_unreadable = decoded.is_err();
         match decoded {
             Ok(mut message) => {
                 read_to = read_to.max(message.queue_offset().saturating_add(1));
-                if !subscription.matches_tag(message.tags()) {
+                if !takes_any && !subscription.matches_tag(message.tags()) {
                     continue;
                 }
                 message.set_queue(Arc::clone(&broker_name), mq.queue_id());

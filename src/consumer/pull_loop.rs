@@ -38,6 +38,16 @@ impl DefaultMQPushConsumerImpl {
         }
     }
 
+    /// Pulls on after a reply: here and now, unless it is to be later. (Java hands the token to the pull
+    /// thread, which costs a change of threads for each pull.)
+    fn go_on(self: &Arc<Self>, request: Box<PullRequest>, delay: Duration) {
+        if delay.is_zero() {
+            self.pull_message(request);
+        } else {
+            self.again(request, delay);
+        }
+    }
+
     /// One step of a queue's pull loop (Java `DefaultMQPushConsumerImpl#pullMessage`). A token whose
     /// queue is dropped, or whose consumer ends, dies here.
     pub(super) fn pull_message(self: &Arc<Self>, request: Box<PullRequest>) {
@@ -215,7 +225,7 @@ impl DefaultMQPushConsumerImpl {
                 // Nothing is there, or nothing that matches.
                 self.unreachable.note_answer(&mut request);
                 self.pass_over(&request, reply.header.next_begin_offset);
-                self.again(request, Duration::ZERO);
+                self.go_on(request, Duration::ZERO);
             }
         }
     }
@@ -256,7 +266,7 @@ impl DefaultMQPushConsumerImpl {
         self.unreachable.note_answer(&mut request);
         if pulled.messages.is_empty() {
             self.pass_over(&request, pulled.next_offset);
-            return self.again(request, Duration::ZERO);
+            return self.go_on(request, Duration::ZERO);
         }
         let queue = Arc::clone(&request.process_queue);
         if queue.put_messages(&pulled.messages).is_err() {
@@ -265,7 +275,7 @@ impl DefaultMQPushConsumerImpl {
         self.pass_over(&request, pulled.next_offset);
         self.consume_service
             .submit(self, &request.mq, &queue, pulled.messages);
-        self.again(request, self.config.pull_interval);
+        self.go_on(request, self.config.pull_interval);
     }
 
     pub(super) fn on_pull_error(self: &Arc<Self>, mut request: Box<PullRequest>, error: &Error) {

@@ -7,7 +7,7 @@ use rocketmq_protocol::{Message, MessageExt, MessageQueue, mix_all, property};
 
 use super::default_mq_push_consumer_impl::DefaultMQPushConsumerImpl;
 use super::offset_store::broker_of;
-use super::process_queue::MessageInHands;
+use super::process_queue::{HandedOut, MessageInHands};
 use crate::client::{MOCK_BROKER_PREFIX, MQClientInstance, RouteOf, TopicPublishInfo};
 use crate::error::{Error, Result, client_error_code};
 use crate::producer::send_kernel::{Prepared, SendSettings, send_kernel};
@@ -58,7 +58,7 @@ impl DefaultMQPushConsumerImpl {
         delay_level: i32,
         mq: &MessageQueue,
     ) -> Result<()> {
-        let header = self.send_back_header(&message.into(), delay_level, mq);
+        let header = self.send_back_header(&message.in_hands(), delay_level, mq);
         let addr = broker_of(instance, mq)?;
         let deadline = Deadline::after(SEND_BACK_TIMEOUT);
         instance
@@ -76,7 +76,7 @@ impl DefaultMQPushConsumerImpl {
             offset: message.commit_log_offset,
             group: self.group().to_owned(),
             delay_level,
-            origin_msg_id: Some(message.msg_id.clone()),
+            origin_msg_id: Some(message.msg_id().into_owned()),
             origin_topic: Some(self.config.namespace.wrap(&message.topic).into_owned()),
             unit_mode: Some(false),
             max_reconsume_times: Some(

@@ -1,5 +1,5 @@
 use rocketmq_protocol::mix_all::RETRY_GROUP_TOPIC_PREFIX;
-use rocketmq_protocol::{Message, encode_properties, property};
+use rocketmq_protocol::{Message, property};
 
 use crate::error::{Error, Result};
 
@@ -55,7 +55,7 @@ pub(super) fn encoded_size(message: &Message) -> usize {
         Some(_) => 0,
         None => UNIQ_KEY_ROOM,
     };
-    let properties = encode_properties(message.properties()).len();
+    let properties = message.encoded_properties_length();
     SURROUNDINGS + message.body().len() + properties + key
 }
 
@@ -81,6 +81,7 @@ pub(super) fn check_batch(messages: &[Message]) -> Result<&Message> {
     let Some(first) = messages.first() else {
         return Err(refused("", "the batch is empty"));
     };
+    let waits = first.is_wait_store_msg_ok();
     for message in messages {
         let topic = message.topic();
         if topic != first.topic() {
@@ -93,7 +94,7 @@ pub(super) fn check_batch(messages: &[Message]) -> Result<&Message> {
         if is_delayed(message) {
             return Err(refused(topic, "a message of a batch cannot be delayed"));
         }
-        if message.is_wait_store_msg_ok() != first.is_wait_store_msg_ok() {
+        if message.is_wait_store_msg_ok() != waits {
             return Err(refused(topic, "the messages of a batch differ in WAIT"));
         }
     }

@@ -7,12 +7,12 @@ use rocketmq_protocol::compression::CompressionType;
 use rocketmq_protocol::header::SendMessageRequestHeader;
 use rocketmq_protocol::mix_all::{AUTO_CREATE_TOPIC_KEY_TOPIC, RETRY_GROUP_TOPIC_PREFIX};
 use rocketmq_protocol::{
-    Message, MessageQueue, Properties, decode_properties, encode_batch, encode_properties,
+    BatchEncoder, Message, MessageQueue, Properties, decode_properties, encode_properties,
     property, response_code, sys_flag, validators,
 };
 
 use super::attempts::Attempt;
-use super::message_batch::check_batch;
+use super::message_batch::{check_batch, encoded_size};
 use super::message_client_id_setter::create_uniq_id;
 use super::send_result::SendResult;
 use crate::client::{MQClientInstance, RouteOf, SendReply, SendRequest};
@@ -91,25 +91,32 @@ impl Prepared {
     pub(crate) fn new(message: &Message, settings: &SendSettings) -> Result<Self> {
         let topic = settings.namespace.wrap(message.topic()).into_owned();
         check_message(message, &topic, settings.max_message_size)?;
-        let mut properties: Properties = message.properties().clone();
-        if let Some(namespace) = settings.namespace.name() {
-            properties.insert(property::INSTANCE_ID.to_owned(), namespace.to_owned());
-        }
-        let uniq_key = properties
-            .entry(property::UNIQ_KEY.to_owned())
-            .or_insert_with(create_uniq_id)
-            .clone();
+        let uniq_key = uniq_key_of(message);
+        let half = message.property(property::TRANSACTION_PREPARED);
+        let half = half.is_some_and(|value| value.eq_ignore_ascii_case("true"));
+        let mut changes = [(property::UNIQ_KEY, &*uniq_key); 2];
+        let changes = match settings.namespace.name() {
+            None => &changes[1..],
+            Some(namespace) => {
+                changes[0] = (property::INSTANCE_ID, namespace);
+                &changes[..]
+            }
+        };
         let mut reconsume_times = None;
         let mut max_reconsume_times = None;
-        if topic.starts_with(RETRY_GROUP_TOPIC_PREFIX) {
-            let mut number =
-                |name: &str| properties.remove(name).and_then(|text| text.parse().ok());
+        let properties = if topic.starts_with(RETRY_GROUP_TOPIC_PREFIX) {
+            let mut retry = message.clone();
+            let mut number = |name: &str| {
+                retry
+                    .clear_property(name)
+                    .and_then(|text| text.parse().ok())
+            };
             reconsume_times = number(property::RECONSUME_TIME);
             max_reconsume_times = number(property::MAX_RECONSUME_TIMES);
-        }
-        let half = properties.get(property::TRANSACTION_PREPARED);
-        let half = half.is_some_and(|value| value.eq_ignore_ascii_case("true"));
-        let properties = encode_properties(&properties);
+            retry.encode_properties_with(changes)
+        } else {
+            message.encode_properties_with(changes)
+        };
         if properties.len() > MAX_PROPERTIES_LENGTH {
             return Err(Error::InvalidMessage {
                 topic: message.topic().to_owned(),
@@ -183,24 +190,29 @@ impl Prepared {
     ) -> Result<Self> {
         let first = check_batch(messages)?;
         let topic = settings.namespace.wrap(first.topic()).into_owned();
-        let mut elements = Vec::with_capacity(messages.len());
-        let mut keys = Vec::with_capacity(messages.len());
-        for message in messages {
-            check_message(message, &topic, settings.max_message_size)?;
-            let mut element = message.clone();
-            let key = match message.property(property::UNIQ_KEY) {
-                Some(key) => key.to_owned(),
-                None => create_uniq_id(),
-            };
-            element.put_property(property::UNIQ_KEY, key.clone());
-            keys.push(key);
-            elements.push(element);
-        }
+        check_topic(first, &topic)?;
         let refused = |reason: String| Error::InvalidMessage {
             topic: first.topic().to_owned(),
             reason,
         };
-        let body = encode_batch(&elements).map_err(|error| refused(error.to_string()))?;
+        let sizes = messages.iter().map(encoded_size);
+        let mut batch =
+            BatchEncoder::with_capacity(sizes.sum::<usize>().min(settings.max_message_size));
+        let mut keys = String::new();
+        for message in messages {
+            check_content(message, settings.max_message_size)?;
+            let key = uniq_key_of(message);
+            batch
+                .push(message, &[(property::UNIQ_KEY, &key)])
+                .map_err(|error| refused(error.to_string()))?;
+            if keys.is_empty() {
+                keys.reserve((key.len() + 1) * messages.len());
+            } else {
+                keys.push(',');
+            }
+            keys.push_str(&key);
+        }
+        let body = batch.finish();
         let (length, most) = (body.len(), settings.max_message_size);
         if length > most {
             return Err(refused(format!(
@@ -217,7 +229,7 @@ impl Prepared {
         header.batch = Some(true);
         Ok(Self {
             topic,
-            uniq_key: keys.join(","),
+            uniq_key: keys,
             header,
             body,
             namespace: settings.namespace.clone(),
@@ -383,15 +395,34 @@ pub(super) fn check_sendable(message: &Message, settings: &SendSettings) -> Resu
     check_properties(message)
 }
 
+/// The key that the message brings, or a new one.
+fn uniq_key_of(message: &Message) -> String {
+    match message.property(property::UNIQ_KEY) {
+        Some(key) => key.to_owned(),
+        None => create_uniq_id(),
+    }
+}
+
 /// Java `Validators#checkMessage`, of a message whose topic is called `topic` on the brokers.
 fn check_message(message: &Message, topic: &str, max_message_size: usize) -> Result<()> {
+    check_topic(message, topic)?;
+    check_content(message, max_message_size)
+}
+
+fn check_topic(message: &Message, topic: &str) -> Result<()> {
+    validators::check_topic(topic)
+        .and_then(|()| validators::check_sendable(topic))
+        .map_err(|error| Error::InvalidMessage {
+            topic: message.topic().to_owned(),
+            reason: format!("topic: {error}"),
+        })
+}
+
+fn check_content(message: &Message, max_message_size: usize) -> Result<()> {
     let refused = |reason: String| Error::InvalidMessage {
         topic: message.topic().to_owned(),
         reason,
     };
-    validators::check_topic(topic)
-        .and_then(|()| validators::check_sendable(topic))
-        .map_err(|error| refused(format!("topic: {error}")))?;
     let length = message.body().len();
     if length == 0 {
         return Err(refused("the body is empty".to_owned()));
@@ -417,6 +448,9 @@ fn check_message(message: &Message, topic: &str, max_message_size: usize) -> Res
 /// came.
 pub(super) fn check_properties(message: &Message) -> Result<()> {
     const SEPARATORS: [char; 2] = ['\u{1}', '\u{2}'];
+    if message.has_plain_properties() {
+        return Ok(());
+    }
     let wrong = message.properties().iter().find_map(|(name, value)| {
         if name.is_empty() {
             Some(format!("a property without a name has the value {value:?}"))

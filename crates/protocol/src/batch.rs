@@ -4,7 +4,7 @@ use bytes::{Buf, BufMut, Bytes, BytesMut};
 
 use crate::message_codec::take;
 use crate::message_properties::MessageProperties;
-use crate::{CodecError, Message, Properties, encode_properties, properties};
+use crate::{CodecError, Message, Properties, properties};
 
 /// What surrounds the body and the properties of an element.
 const SURROUNDINGS: usize = 22;
@@ -15,10 +15,40 @@ const SURROUNDINGS: usize = 22;
 /// [`CodecError::Unencodable`] when a body, the properties of a message or the whole exceed their
 /// length fields.
 pub fn encode_batch(messages: &[Message]) -> Result<Bytes, CodecError> {
-    let mut out = BytesMut::new();
+    let mut batch = BatchEncoder::default();
     for message in messages {
-        let properties = encode_properties(message.properties());
-        properties::check_length(&properties)?;
+        batch.push(message, &[])?;
+    }
+    Ok(batch.finish())
+}
+
+/// [`encode_batch`] one message after the other.
+#[derive(Debug, Default)]
+pub struct BatchEncoder {
+    out: BytesMut,
+    /// The properties of one message, in one place for all.
+    properties: String,
+}
+
+impl BatchEncoder {
+    /// With room for so many bytes.
+    pub fn with_capacity(bytes: usize) -> Self {
+        Self {
+            out: BytesMut::with_capacity(bytes),
+            properties: String::new(),
+        }
+    }
+
+    /// Adds a message, some of its properties changed: see
+    /// [`encode_properties_with`](Message::encode_properties_with).
+    ///
+    /// # Errors
+    /// As [`encode_batch`]; the batch is then as it was.
+    pub fn push(&mut self, message: &Message, changes: &[(&str, &str)]) -> Result<(), CodecError> {
+        let Self { out, properties } = self;
+        properties.clear();
+        message.properties.write_with(changes, properties);
+        properties::check_length(properties)?;
         let size = SURROUNDINGS
             .checked_add(message.body().len())
             .and_then(|size| size.checked_add(properties.len()));
@@ -30,6 +60,7 @@ pub fn encode_batch(messages: &[Message]) -> Result<Bytes, CodecError> {
                 detail: format!("a body of {} bytes", message.body().len()),
             })?;
         const NEITHER_MAGIC_NOR_CHECKSUM: u64 = 0;
+        out.reserve(size as usize);
         out.put_i32(size);
         out.put_u64(NEITHER_MAGIC_NOR_CHECKSUM);
         out.put_i32(message.flag());
@@ -37,8 +68,13 @@ pub fn encode_batch(messages: &[Message]) -> Result<Bytes, CodecError> {
         out.put_slice(message.body());
         out.put_u16(properties.len() as u16);
         out.put_slice(properties.as_bytes());
+        Ok(())
     }
-    Ok(out.freeze())
+
+    /// The batch's body.
+    pub fn finish(self) -> Bytes {
+        self.out.freeze()
+    }
 }
 
 /// One message of a batch.

@@ -94,13 +94,15 @@ impl SubscriptionData {
         self.tags_set.iter().find(odd).map(String::as_str)
     }
 
+    /// Whether a message is wanted whatever its tag is.
+    pub fn matches_any_tag(&self) -> bool {
+        self.tags_set.is_empty() || self.class_filter_mode
+    }
+
     /// Whether a message with this tag is wanted. The broker compares hash codes only, so the
     /// client must look again; a message without tags is wanted by no tag list.
     pub fn matches_tag(&self, tag: Option<&str>) -> bool {
-        if self.tags_set.is_empty() || self.class_filter_mode {
-            return true;
-        }
-        tag.is_some_and(|tag| self.tags_set.contains(tag))
+        self.matches_any_tag() || tag.is_some_and(|tag| self.tags_set.contains(tag))
     }
 }
 

@@ -48,7 +48,7 @@ pub mod sys_flag;
 mod utf16_order;
 pub mod validators;
 
-pub use batch::{BatchElement, BatchElements, encode_batch};
+pub use batch::{BatchElement, BatchElements, BatchEncoder, encode_batch};
 pub use error::CodecError;
 pub use ext_fields::ExtFields;
 pub use filter::{ExpressionType, SubscriptionData, java_string_hash};

@@ -233,12 +233,10 @@ impl Message {
     /// A message without tag and keys. The broker is asked to store it safely before it answers
     /// (property `WAIT`), as Java's constructor does.
     pub fn new(topic: impl Into<Arc<str>>, body: impl Into<Bytes>) -> Self {
-        let mut properties = Properties::new();
-        properties.insert(property::WAIT_STORE_MSG_OK.to_owned(), "true".to_owned());
         Self {
             topic: topic.into(),
             flag: 0,
-            properties: properties.into(),
+            properties: MessageProperties::of_new_message(),
             body: body.into(),
         }
     }
@@ -335,7 +333,7 @@ impl Message {
         if name.contains(['\u{1}', '\u{2}']) || value.contains(['\u{1}', '\u{2}']) {
             return Err(refused(format!("U+0001 or U+0002 in {name:?} = {value:?}")));
         }
-        self.properties.change(|map| map.insert(name, value));
+        self.properties.set(&name, value);
         Ok(())
     }
 
@@ -344,13 +342,12 @@ impl Message {
     /// is not there for whoever receives the message; a producer refuses to send an empty name, and
     /// U+0001 and U+0002 anywhere.
     pub fn put_property(&mut self, name: &str, value: impl Into<String>) {
-        let (name, value) = (name.to_owned(), value.into());
-        self.properties.change(|map| map.insert(name, value));
+        self.properties.set(name, value.into());
     }
 
     /// Removes a property and gives its value.
     pub fn clear_property(&mut self, name: &str) -> Option<String> {
-        self.properties.change(|map| map.remove(name))
+        self.properties.remove(name)
     }
 
     /// Moves the message to another topic.
@@ -373,6 +370,11 @@ impl Message {
         &self.topic
     }
 
+    /// The topic, shared.
+    pub fn shared_topic(&self) -> Arc<str> {
+        Arc::clone(&self.topic)
+    }
+
     /// The user's flag; 0 unless set.
     pub fn flag(&self) -> i32 {
         self.flag
@@ -383,8 +385,8 @@ impl Message {
         &self.body
     }
 
-    /// All properties. Of a received message their map is made the first time that it is asked for;
-    /// to look at one, [`property`](Self::property) is cheaper.
+    /// All properties. Their map is made the first time that it is asked for; to look at one,
+    /// [`property`](Self::property) is cheaper.
     pub fn properties(&self) -> &Properties {
         self.properties.map()
     }
@@ -392,6 +394,33 @@ impl Message {
     /// One property.
     pub fn property(&self, name: &str) -> Option<&str> {
         self.properties.get(name)
+    }
+
+    /// The properties in the form in which they travel (Java
+    /// `MessageDecoder#messageProperties2String`), with `changes` made: each name is there once, sorted by
+    /// name, and takes the place of what the message has.
+    pub fn encode_properties_with(&self, changes: &[(&str, &str)]) -> String {
+        let more = changes.iter().fold(0_usize, |sum, (name, value)| {
+            sum.saturating_add(name.len())
+                .saturating_add(value.len())
+                .saturating_add(2)
+        });
+        let length = self.properties.encoded_length().saturating_add(more);
+        let mut text = String::with_capacity(length);
+        self.properties.write_with(changes, &mut text);
+        text
+    }
+
+    /// The length of the properties in that form, in bytes.
+    pub fn encoded_properties_length(&self) -> usize {
+        self.properties.encoded_length()
+    }
+
+    /// Whether it is known, without a look at each, that no property has an empty name or one of the two
+    /// characters inside that separate properties. Known of most messages that were made here, of none
+    /// that was received.
+    pub fn has_plain_properties(&self) -> bool {
+        self.properties.are_plain()
     }
 
     /// The tag.
@@ -435,6 +464,12 @@ impl MessageExt {
         self.message
             .property(property::UNIQ_KEY)
             .unwrap_or_else(|| self.offset_msg_id())
+    }
+
+    /// The bytes of [`msg_id`](Self::msg_id), as a slice of the message's memory if they are there.
+    pub fn shared_msg_id(&self) -> Bytes {
+        let shared = self.message.properties.shared(property::UNIQ_KEY);
+        shared.unwrap_or_else(|| Bytes::copy_from_slice(self.msg_id().as_bytes()))
     }
 
     /// The id that tells broker address and commit-log offset.

@@ -1,24 +1,31 @@
 //! The properties of one message, read when somebody asks for them.
 
-use std::fmt::{self, Write as _};
+use std::fmt;
 use std::sync::OnceLock;
 
 use bytes::Bytes;
 
-use crate::properties::{find_property, property_entries};
+use crate::properties::{encoded_length, find_property, is_plain, property_entries, put_property};
 use crate::{CodecError, Properties, property};
 
-/// Properties as they were received, or as a map once somebody wants all or changes one.
+/// Properties in their text form, as received or as set one by one, or as a map once somebody wants
+/// all or has one that the text cannot hold.
 ///
-/// Most consumers read one or two properties of a message, if any, so that a map of texts of their
-/// own for each message would be the dearest part of its way.
+/// Most consumers read one or two properties of a message, if any, and most producers set two, so
+/// that a map of texts of their own for each message would be the dearest part of its way.
 #[derive(Clone, Default)]
 pub(crate) struct MessageProperties {
     /// The text form, of which is known that it is UTF-8; empty as soon as only the map counts.
     encoded: Bytes,
+    /// Whether the text was made here: sorted by name, each once, none empty, all ended by their
+    /// separator. Then nothing is added.
+    is_own: bool,
     added: Added,
     map: OnceLock<Properties>,
 }
+
+/// The text of a message that nothing was set of but `WAIT`.
+const WAIT_ONLY: &str = "WAIT\u{1}true\u{2}";
 
 /// What a consumer adds to each message. Their values stay outside of the text, so that adding them
 /// makes no map; each counts more than what the text says.
@@ -30,6 +37,12 @@ struct Added {
 }
 
 impl Added {
+    const NONE: Self = Self {
+        min_offset: Number::NONE,
+        max_offset: Number::NONE,
+        consume_start_timestamp: Number::NONE,
+    };
+
     fn named(&self) -> impl Iterator<Item = (&'static str, &Number)> {
         [
             (property::MIN_OFFSET, &self.min_offset),
@@ -45,6 +58,16 @@ impl Added {
 }
 
 impl MessageProperties {
+    /// Those of a message that is made: the broker is asked to store it safely.
+    pub(crate) const fn of_new_message() -> Self {
+        Self {
+            encoded: Bytes::from_static(WAIT_ONLY.as_bytes()),
+            is_own: true,
+            added: Added::NONE,
+            map: OnceLock::new(),
+        }
+    }
+
     /// Those of a text form.
     ///
     /// # Errors
@@ -69,6 +92,13 @@ impl MessageProperties {
         }
     }
 
+    /// The value of one as a slice of the text; `None` if it does not lie there.
+    pub(crate) fn shared(&self, name: &str) -> Option<Bytes> {
+        let value = self.get(name)?.as_bytes();
+        let is_slice = self.encoded.as_ptr_range().contains(&value.as_ptr());
+        is_slice.then(|| self.encoded.slice_ref(value))
+    }
+
     /// All, as a map that is kept.
     pub(crate) fn map(&self) -> &Properties {
         self.map.get_or_init(|| self.read())
@@ -78,12 +108,72 @@ impl MessageProperties {
         self.map.take().unwrap_or_else(|| self.read())
     }
 
+    /// Sets one. In the text if it is one of this side's and holds it, else in the map.
+    pub(crate) fn set(&mut self, name: &str, value: String) {
+        if !self.is_own || !is_plain(name) || !is_plain(&value) {
+            self.change(|map| map.insert(name.to_owned(), value));
+            return;
+        }
+        let length = self.encoded.len().saturating_add(name.len());
+        let length = length.saturating_add(value.len()).saturating_add(2);
+        let mut text = String::with_capacity(length);
+        self.write_with(&[(name, &value)], &mut text);
+        self.encoded = text.into();
+        self.map = OnceLock::new();
+    }
+
+    /// Writes the text form, sorted by name, with `changes` made: they are sorted, each name is there
+    /// once, and each takes the place of what the message has.
+    pub(crate) fn write_with(&self, changes: &[(&str, &str)], out: &mut String) {
+        let mut changes = changes.iter().peekable();
+        let mut put = |name: &str, value: &str| {
+            while let Some((changed, to)) = changes.next_if(|(changed, _)| *changed < name) {
+                put_property(out, changed, to);
+            }
+            if changes.peek().is_none_or(|(changed, _)| *changed != name) {
+                put_property(out, name, value);
+            }
+        };
+        if self.is_own {
+            for (name, value) in property_entries(self.text()) {
+                put(name, value);
+            }
+        } else {
+            for (name, value) in self.map() {
+                put(name, value);
+            }
+        }
+        for (name, value) in changes {
+            put_property(out, name, value);
+        }
+    }
+
+    /// Whether it is known without a look at each that no separator is inside of a name or a value,
+    /// and that no name is empty.
+    pub(crate) const fn are_plain(&self) -> bool {
+        self.is_own
+    }
+
+    /// The length of the text form, when nothing is changed.
+    pub(crate) fn encoded_length(&self) -> usize {
+        if self.is_own {
+            return self.encoded.len();
+        }
+        encoded_length(self.map())
+    }
+
     /// Changes the map; from then on it alone counts.
     pub(crate) fn change<R>(&mut self, change: impl FnOnce(&mut Properties) -> R) -> R {
         let mut map = self.map.take().unwrap_or_else(|| self.read());
         let result = change(&mut map);
         *self = map.into();
         result
+    }
+
+    /// Removes one and gives its value.
+    pub(crate) fn remove(&mut self, name: &str) -> Option<String> {
+        self.get(name)?;
+        self.change(|map| map.remove(name))
     }
 
     pub(crate) fn set_offset_bounds(&mut self, min: i64, max: i64) {
@@ -98,6 +188,9 @@ impl MessageProperties {
     }
 
     fn add(&mut self, name: &str, value: i64, place: impl FnOnce(&mut Added) -> &mut Number) {
+        if self.is_own {
+            return self.set(name, value.to_string());
+        }
         if let Some(map) = self.map.get_mut() {
             map.insert(name.to_owned(), value.to_string());
         }
@@ -174,27 +267,25 @@ struct Number {
 const MAX_DIGITS: usize = 20;
 
 impl Number {
+    const NONE: Self = Self {
+        length: 0,
+        digits: [0; MAX_DIGITS],
+    };
+
     fn new(value: i64) -> Self {
-        let mut number = Self::default();
-        // The place is large enough for any number.
-        let _ = write!(number, "{value}");
+        let mut number = Self::NONE;
+        let mut buffer = itoa::Buffer::new();
+        let text = buffer.format(value).as_bytes();
+        if let Some(place) = number.digits.get_mut(..text.len()) {
+            place.copy_from_slice(text);
+            number.length = text.len() as u8;
+        }
         number
     }
 
     fn text(&self) -> Option<&str> {
         let digits = self.digits.get(..usize::from(self.length))?;
         std::str::from_utf8(digits).ok()
-    }
-}
-
-impl fmt::Write for Number {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        let start = usize::from(self.length);
-        let end = start.saturating_add(text.len());
-        let place = self.digits.get_mut(start..end).ok_or(fmt::Error)?;
-        place.copy_from_slice(text.as_bytes());
-        self.length = u8::try_from(end).map_err(|_| fmt::Error)?;
-        Ok(())
     }
 }
 
@@ -291,6 +382,70 @@ mod tests {
         );
         assert_eq!(properties.get(property::CONSUME_START_TIMESTAMP), None);
         assert!(properties.encoded().is_empty());
+    }
+
+    /// What is set, whether the text holds it or not, is what a map would have.
+    #[test]
+    fn properties_that_are_set_are_those_of_a_map() {
+        let values = ["1", "", "two", "a\u{1}b", "c\u{2}", "ключ"];
+        let names = ["WAIT", "A", "ZZ", "", "WAITER", "WAI", "n\u{1}", "ключ"];
+        for first in names {
+            for second in names {
+                for (value, other) in values.iter().zip(values.iter().rev()) {
+                    let mut own = MessageProperties::of_new_message();
+                    let mut map = decode_properties(WAIT_ONLY);
+                    for (name, value) in [(first, *value), (second, *other), (first, *other)] {
+                        own.set(name, value.to_owned());
+                        map.insert(name.to_owned(), value.to_owned());
+                        assert_eq!(own.get(name), Some(value), "{name:?}");
+                    }
+                    let mut text = String::new();
+                    own.write_with(&[], &mut text);
+                    assert_eq!(text, encode_properties(&map));
+                    assert_eq!(own.encoded_length(), text.len());
+                    assert_eq!(own.map(), &map);
+                    assert_eq!(own, MessageProperties::from(map.clone()));
+                    if own.are_plain() {
+                        let plain = |(name, value): (&String, &String)| {
+                            is_plain(name) && !value.contains(['\u{1}', '\u{2}'])
+                        };
+                        assert!(map.iter().all(plain), "{map:?}");
+                    }
+                    assert_eq!(own.remove(first), map.remove(first));
+                    assert_eq!(own.remove(first), None);
+                    assert_eq!(own.map(), &map);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn changes_take_their_places_in_the_order_of_names() {
+        let mut own = MessageProperties::of_new_message();
+        own.set("TAGS", "t".to_owned());
+        own.set("KEYS", "k".to_owned());
+        let of_map = MessageProperties::from(own.map().clone());
+        let received = received("WAIT\u{1}true\u{2}TAGS\u{1}t\u{2}KEYS\u{1}k\u{2}");
+        for properties in [&own, &of_map, &received] {
+            for names in [
+                vec!["A", "TAGS", "UNIQ_KEY", "Z"],
+                vec!["KEYS"],
+                vec!["WAIT"],
+                vec!["INSTANCE_ID", "UNIQ_KEY"],
+                vec![],
+            ] {
+                let changes: Vec<_> = names.iter().map(|name| (*name, "new")).collect();
+                let mut text = String::new();
+                properties.write_with(&changes, &mut text);
+                let mut map = properties.map().clone();
+                map.extend(
+                    changes
+                        .iter()
+                        .map(|(n, v)| ((*n).to_owned(), (*v).to_owned())),
+                );
+                assert_eq!(text, encode_properties(&map));
+            }
+        }
     }
 
     #[test]

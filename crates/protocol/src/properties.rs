@@ -1,5 +1,7 @@
 use std::collections::BTreeMap;
 
+use memchr::memrchr;
+
 use crate::CodecError;
 
 /// The properties of a message, by name. Java keeps them in a hash map, so their order on the wire
@@ -15,19 +17,20 @@ pub(crate) const MAX_ENCODED_LENGTH: usize = i16::MAX as usize;
 /// The text form: `name 0x01 value 0x02` for each property
 /// (Java `MessageDecoder#messageProperties2String`).
 pub fn encode_properties(properties: &Properties) -> String {
-    let length = properties.iter().fold(0_usize, |sum, (name, value)| {
+    let mut text = String::with_capacity(encoded_length(properties));
+    for (name, value) in properties {
+        put_property(&mut text, name, value);
+    }
+    text
+}
+
+/// The length of the text form.
+pub(crate) fn encoded_length(properties: &Properties) -> usize {
+    properties.iter().fold(0_usize, |sum, (name, value)| {
         sum.saturating_add(name.len())
             .saturating_add(value.len())
             .saturating_add(2)
-    });
-    let mut text = String::with_capacity(length);
-    for (name, value) in properties {
-        text.push_str(name);
-        text.push(NAME_VALUE_SEPARATOR);
-        text.push_str(value);
-        text.push(PROPERTY_SEPARATOR);
-    }
-    text
+    })
 }
 
 /// Reads the text form (Java `MessageDecoder#string2messageProperties`). What Java drops is dropped:
@@ -45,11 +48,41 @@ pub(crate) fn property_entries(text: &str) -> impl DoubleEndedIterator<Item = (&
         .filter(|(name, value)| !name.is_empty() && !value.is_empty())
 }
 
-/// The value of one property of a text form.
+/// The value of one property of a text form. Written for bytes: each message is asked for a few.
 pub(crate) fn find_property<'a>(text: &'a str, name: &str) -> Option<&'a str> {
-    property_entries(text)
-        .rfind(|(known, _)| *known == name)
-        .map(|(_, value)| value)
+    if !is_plain(name) {
+        return None;
+    }
+    let mut rest = text;
+    while !rest.is_empty() {
+        let start = memrchr(PROPERTY_SEPARATOR as u8, rest.as_bytes())
+            .map_or(0, |separator| separator.saturating_add(1));
+        let entry = rest.get(start..).unwrap_or_default();
+        let value = entry
+            .strip_prefix(name)
+            .and_then(|after| after.strip_prefix(NAME_VALUE_SEPARATOR))
+            .filter(|value| !value.is_empty());
+        if value.is_some() {
+            return value;
+        }
+        rest = rest.get(..start.saturating_sub(1)).unwrap_or_default();
+    }
+    None
+}
+
+/// Whether a name or a value is the same to whoever reads the text form: not empty, no separators.
+pub(crate) fn is_plain(text: &str) -> bool {
+    let separates =
+        |byte: u8| byte == NAME_VALUE_SEPARATOR as u8 || byte == PROPERTY_SEPARATOR as u8;
+    !text.is_empty() && !text.bytes().any(separates)
+}
+
+/// Appends a property in its text form.
+pub(crate) fn put_property(text: &mut String, name: &str, value: &str) {
+    text.push_str(name);
+    text.push(NAME_VALUE_SEPARATOR);
+    text.push_str(value);
+    text.push(PROPERTY_SEPARATOR);
 }
 
 /// Checks that the text form fits its length field.

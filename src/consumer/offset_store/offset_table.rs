@@ -277,7 +277,7 @@ mod loom_tests {
             let callers = [0, 1].map(|offset| {
                 let all = all.clone();
                 loom::thread::spawn(move || {
-                    if all.1.consume_started([in_hands(offset)]).is_err() {
+                    if all.1.consume_started(&[in_hands(offset)]).is_err() {
                         return (false, None);
                     }
                     (true, end_call(&all, offset, ProcessQueue::consume_ended))
@@ -307,7 +307,7 @@ mod loom_tests {
             let mq = MessageQueue::new("t", "b", 0);
             let all = (Arc::new(OffsetTable::new()), queue_of_three(), mq.clone());
             for offset in [0, 1] {
-                all.1.consume_started([in_hands(offset)]).unwrap();
+                all.1.consume_started(&[in_hands(offset)]).unwrap();
             }
             assert!(!all.1.give_up());
             let callers = [0, 1].map(|offset| {
@@ -334,13 +334,7 @@ mod loom_tests {
     }
 
     fn in_hands(queue_offset: i64) -> MessageInHands {
-        MessageInHands {
-            queue_offset,
-            commit_log_offset: 0,
-            msg_id: String::new(),
-            topic: String::new(),
-            store_host: ([127, 0, 0, 1], 10911).into(),
-        }
+        MessageInHands::at(queue_offset)
     }
 
     /// Whatever is in work when the time is over: once the queue is dropped nothing is committed.
@@ -350,7 +344,7 @@ mod loom_tests {
             let mq = MessageQueue::new("t", "b", 0);
             let table = Arc::new(OffsetTable::new());
             let pq = queue_of_three();
-            pq.consume_started([in_hands(0)]).unwrap();
+            pq.consume_started(&[in_hands(0)]).unwrap();
             assert!(!pq.give_up());
             let timer = {
                 let (table, pq, mq) = (Arc::clone(&table), Arc::clone(&pq), mq.clone());

@@ -1,3 +1,4 @@
+use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 
 use bytes::Bytes;
@@ -14,13 +15,7 @@ fn message(queue_offset: i64, body_bytes: u64) -> CachedMessage {
 }
 
 fn in_hands(queue_offset: i64) -> MessageInHands {
-    MessageInHands {
-        queue_offset,
-        commit_log_offset: queue_offset * 100,
-        msg_id: format!("id{queue_offset}"),
-        topic: "t".to_owned(),
-        store_host: ([127, 0, 0, 1], 10911).into(),
-    }
+    MessageInHands::at(queue_offset)
 }
 
 fn queue() -> (ProcessQueue, Clock) {
@@ -84,7 +79,7 @@ fn b53_the_first_message_expires_once_the_listener_has_had_it_too_long() {
     pq.put_messages([message(7, 1), message(8, 1)]).unwrap();
     clock.advance(timeout * 2);
     assert_eq!(pq.first_expired(timeout), None, "no listener has it");
-    pq.consume_started([in_hands(7)]).unwrap();
+    pq.consume_started(&[in_hands(7)]).unwrap();
     clock.advance(timeout + Duration::from_secs(1));
     assert_eq!(pq.first_expired(timeout), Some(in_hands(7)));
     // A round in which giving it back fails changes nothing.
@@ -152,10 +147,10 @@ fn only_the_first_message_can_hold_the_offset_back_and_expire() {
     let (pq, clock) = queue();
     let timeout = Duration::from_secs(900);
     pq.put_messages([message(0, 1), message(1, 1)]).unwrap();
-    pq.consume_started([in_hands(1)]).unwrap();
+    pq.consume_started(&[in_hands(1)]).unwrap();
     clock.advance(timeout * 2);
     assert_eq!(pq.first_expired(timeout), None, "0 has not begun");
-    pq.consume_started([in_hands(0), in_hands(77)]).unwrap();
+    pq.consume_started(&[in_hands(0), in_hands(77)]).unwrap();
     clock.advance(timeout);
     assert_eq!(pq.first_expired(timeout), None, "not longer than allowed");
     clock.advance(Duration::from_millis(1));
@@ -269,17 +264,17 @@ fn a_queue_that_is_given_up_begins_nothing_new_but_leaves_no_gap() {
     let (pq, _) = queue();
     pq.put_messages((0..5).map(|offset| message(offset, 1)))
         .unwrap();
-    pq.consume_started([in_hands(0)]).unwrap();
-    pq.consume_started([in_hands(2)]).unwrap();
+    pq.consume_started(&[in_hands(0)]).unwrap();
+    pq.consume_started(&[in_hands(2)]).unwrap();
     assert!(!pq.give_up(), "two are in work");
     assert!(pq.is_given_up() && !pq.is_dropped());
     assert_eq!(pq.put_messages([message(9, 1)]), Err(Dropped));
-    assert_eq!(pq.consume_started([in_hands(3)]), Err(Dropped));
+    assert_eq!(pq.consume_started(&[in_hands(3)]), Err(Dropped));
     pq.remove_messages([0]);
     assert!(!pq.consume_ended());
     pq.remove_messages([2]);
     assert!(!pq.consume_ended(), "1 lies before one that was begun");
-    pq.consume_started([in_hands(1)]).unwrap();
+    pq.consume_started(&[in_hands(1)]).unwrap();
     assert_eq!(pq.remove_messages([1]), Some(3));
     assert!(pq.consume_ended());
 }
@@ -290,14 +285,14 @@ fn nothing_in_work_means_that_a_queue_can_go_at_once() {
     assert!(pq.give_up(), "there was nothing");
     let (pq, _) = queue();
     pq.put_messages([message(0, 1), message(1, 1)]).unwrap();
-    pq.consume_started([in_hands(0)]).unwrap();
+    pq.consume_started(&[in_hands(0)]).unwrap();
     pq.remove_messages([0]);
     assert!(!pq.consume_ended(), "it is not given up");
     assert!(pq.give_up(), "what waits for the listener does not count");
     // One whose result was that it is tried again later here: it is tried elsewhere.
     let (pq, _) = queue();
     pq.put_messages([message(0, 1)]).unwrap();
-    pq.consume_started([in_hands(0)]).unwrap();
+    pq.consume_started(&[in_hands(0)]).unwrap();
     assert!(!pq.consume_ended());
     assert!(pq.give_up());
 }
@@ -306,11 +301,11 @@ fn nothing_in_work_means_that_a_queue_can_go_at_once() {
 fn a_dropped_queue_calls_the_listener_no_more() {
     let (pq, _) = queue();
     pq.put_messages([message(0, 1), message(1, 1)]).unwrap();
-    pq.consume_started([in_hands(1)]).unwrap();
+    pq.consume_started(&[in_hands(1)]).unwrap();
     assert!(!pq.give_up());
     assert!(pq.set_dropped());
     assert!(!pq.set_dropped(), "once");
-    assert_eq!(pq.consume_started([in_hands(0)]), Err(Dropped));
+    assert_eq!(pq.consume_started(&[in_hands(0)]), Err(Dropped));
     assert!(!pq.consume_ended(), "there is nothing left to do");
 }
 
@@ -323,7 +318,7 @@ fn administrators_are_told_what_is_in_work() {
     clock.advance(Duration::from_secs(10));
     pq.pulled();
     clock.advance(Duration::from_secs(60));
-    pq.consume_started([in_hands(7)]).unwrap();
+    pq.consume_started(&[in_hands(7)]).unwrap();
     let info = pq.info();
     assert_eq!(info.cached_msg_count, 2);
     assert_eq!(
@@ -346,18 +341,18 @@ fn administrators_are_told_what_is_in_work() {
 fn the_last_message_begun_may_be_begun_again_after_the_queue_is_given_up() {
     let (pq, _) = queue();
     pq.put_messages([message(1, 1), message(2, 1)]).unwrap();
-    pq.consume_started([in_hands(1)]).unwrap();
+    pq.consume_started(&[in_hands(1)]).unwrap();
     pq.consume_ended();
     assert!(pq.give_up());
-    assert_eq!(pq.consume_started([in_hands(1)]), Ok(()));
-    assert_eq!(pq.consume_started([in_hands(2)]), Err(Dropped));
+    assert_eq!(pq.consume_started(&[in_hands(1)]), Ok(()));
+    assert_eq!(pq.consume_started(&[in_hands(2)]), Err(Dropped));
 }
 
 #[test]
 fn a_call_is_work_until_its_commit_is_made() {
     let (pq, _) = queue();
     pq.put_messages([message(1, 1)]).unwrap();
-    pq.consume_started([in_hands(1)]).unwrap();
+    pq.consume_started(&[in_hands(1)]).unwrap();
     assert_eq!(pq.remove_messages([1]), Some(2));
     assert!(!pq.give_up(), "its commit is still to come");
     assert!(pq.consume_ended());
