@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::time::{Duration, Instant};
 
@@ -23,6 +23,7 @@ use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Arc, Deadline, Mutex, MutexGuard, OnceCell, now};
 
 mod reading;
+mod socket;
 
 use reading::Reader;
 pub(super) use reading::{ReadProgress, is_reading};
@@ -35,6 +36,8 @@ const MAX_QUEUED_BYTES: usize = 64 * 1024 * 1024;
 const CORK_FROM_CALLBACKS: usize = 16;
 /// So many gathered bytes are written at once.
 const CORKED_BYTES: usize = 64 * 1024;
+/// After so many writes, the rest of which was queued by others, the event loop goes on.
+const WRITES_FOR_OTHERS: usize = 16;
 /// A buffer that has grown larger is given back when it is empty.
 const KEPT_BUFFER: usize = 256 * 1024;
 /// The longest piece of a SOCKS5 proxy's answer: a name and a port.
@@ -74,11 +77,25 @@ struct Outbound {
     opened_at: Option<Instant>,
     /// Frames that wait for the connect, with their opaques; empty once the phase is `Open`.
     unsent: Vec<(i32, BytesMut)>,
-    /// Bytes that are to be written, empty before the phase is `Open`. While this is not empty and not
-    /// `corked`, a write would block and the event loop is told when it no longer does, whoever reads.
+    /// Bytes that are to be written, empty before the phase is `Open`.
     queued: BytesMut,
-    /// What is queued waits for more to come with it; a timer of the event loop is set to write it.
-    corked: bool,
+    output: Output,
+    /// Whether the event loop is told when the socket takes more: from the start of the connect on, and
+    /// whenever it is blocked, whoever reads.
+    is_watched: bool,
+}
+
+/// What becomes of what is queued once the connection is open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Output {
+    /// Nothing is.
+    Idle,
+    /// It waits for more to come with it; a timer of the event loop is set to write it.
+    Corked,
+    /// Somebody writes, and will write it next.
+    Writing,
+    /// A write would block; the event loop writes it when it no longer does.
+    Blocked,
 }
 
 /// One way to the server.
@@ -123,7 +140,8 @@ impl Connection {
                 opened_at: None,
                 unsent: Vec::new(),
                 queued: BytesMut::new(),
-                corked: false,
+                output: Output::Blocked,
+                is_watched: true,
             }),
             socket: OnceCell::new(),
             role: ReaderRole::of_event_loop(),
@@ -303,7 +321,7 @@ impl Connection {
         let mut outbound = self.outbound.lock();
         let stream = match &outbound.phase {
             Phase::Closed(error) => return Err(error.clone()),
-            Phase::Open(stream) if outbound.queued.is_empty() || outbound.corked => {
+            Phase::Open(stream) if matches!(outbound.output, Output::Idle | Output::Corked) => {
                 Some(Arc::clone(stream))
             }
             _ => None,
@@ -325,68 +343,99 @@ impl Connection {
             }
             return Ok(());
         };
-        if outbound.corked || corks {
-            outbound.queued.extend_from_slice(&frame);
-            if corks && outbound.queued.len() < CORKED_BYTES {
-                let is_first = !std::mem::replace(&mut outbound.corked, true);
-                drop(outbound);
-                if is_first {
-                    self.event_loop
-                        .add_timer((now(), self.token, Timer::Uncork));
-                }
-                return Ok(());
-            }
-            let written = self.write_queued(&mut outbound, &stream);
-            return self.ended_if_broken(outbound, written);
+        if outbound.output == Output::Idle && !corks {
+            return self.write(outbound, &stream, frame);
         }
-        self.note_activity();
-        let written = write_until_blocked(&stream, &frame).and_then(|written| {
-            let rest = frame.get(written..).unwrap_or_default();
-            if !rest.is_empty() {
-                outbound.queued.extend_from_slice(rest);
-                self.role.watch_output(true, self)?;
-            }
-            Ok(())
-        });
-        self.ended_if_broken(outbound, written)
+        outbound.queued.extend_from_slice(&frame);
+        if corks && outbound.queued.len() < CORKED_BYTES {
+            self.cork(outbound);
+            return Ok(());
+        }
+        let bytes = std::mem::take(&mut outbound.queued);
+        self.write(outbound, &stream, bytes)
+    }
+
+    /// Leaves what is queued to the event loop.
+    fn cork(&self, mut outbound: MutexGuard<'_, Outbound>) {
+        let before = std::mem::replace(&mut outbound.output, Output::Corked);
+        drop(outbound);
+        if before != Output::Corked {
+            let timer = (now(), self.token, Timer::Uncork);
+            self.event_loop.add_timer(timer);
+        }
     }
 
     /// Writes what was gathered, if nobody has done so meanwhile.
     fn uncork(self: &Arc<Self>) {
-        let mut outbound = self.outbound.lock();
-        let Phase::Open(stream) = &outbound.phase else {
-            return;
-        };
-        let stream = Arc::clone(stream);
-        if outbound.corked {
-            let written = self.write_queued(&mut outbound, &stream);
+        let outbound = self.outbound.lock();
+        if outbound.output == Output::Corked {
             // The end of the connection tells those who wait.
-            let _ = self.ended_if_broken(outbound, written);
+            let _ = self.write_queued(outbound);
         }
     }
 
-    /// Writes what is queued as far as the socket takes it, and has the event loop told of the rest.
-    fn write_queued(
-        self: &Arc<Self>,
-        outbound: &mut Outbound,
+    fn write_queued(self: &Arc<Self>, mut outbound: MutexGuard<'_, Outbound>) -> Result<()> {
+        let Phase::Open(stream) = &outbound.phase else {
+            return Ok(());
+        };
+        let stream = Arc::clone(stream);
+        let bytes = std::mem::take(&mut outbound.queued);
+        self.write(outbound, &stream, bytes)
+    }
+
+    /// Writes bytes as far as the socket takes them, and what others queue meanwhile; the event loop
+    /// writes the rest. The lock is released around each write: who comes then queues and leaves, so
+    /// that the frames of several callers go out with one write.
+    fn write<'a>(
+        self: &'a Arc<Self>,
+        mut outbound: MutexGuard<'a, Outbound>,
         stream: &TcpStream,
-    ) -> io::Result<()> {
-        self.note_activity();
-        let was_blocked = !outbound.corked && !outbound.queued.is_empty();
-        outbound.corked = false;
-        let written = write_until_blocked(stream, &outbound.queued)?;
-        let is_blocked = written < outbound.queued.len();
-        if is_blocked {
-            outbound.queued.advance(written);
-        } else if outbound.queued.capacity() > KEPT_BUFFER {
-            outbound.queued = BytesMut::new();
-        } else {
-            outbound.queued.clear();
+        mut bytes: BytesMut,
+    ) -> Result<()> {
+        outbound.output = Output::Writing;
+        for _ in 0..WRITES_FOR_OTHERS {
+            drop(outbound);
+            self.note_activity();
+            let written = write_until_blocked(stream, &bytes);
+            outbound = self.outbound.lock();
+            if let Phase::Closed(error) = &outbound.phase {
+                return written.map(drop).map_err(|_| error.clone());
+            }
+            let written = match written {
+                Ok(written) => written,
+                Err(error) => return self.ended_if_broken(outbound, Err(error)),
+            };
+            if written < bytes.len() {
+                bytes.advance(written);
+                bytes.extend_from_slice(&outbound.queued);
+                outbound.queued = bytes;
+                outbound.output = Output::Blocked;
+                let watched = self.watch_output(&mut outbound, true);
+                return self.ended_if_broken(outbound, watched);
+            }
+            bytes.clear();
+            std::mem::swap(&mut bytes, &mut outbound.queued);
+            if bytes.is_empty() {
+                outbound.output = Output::Idle;
+                if outbound.queued.capacity() > KEPT_BUFFER {
+                    outbound.queued = BytesMut::new();
+                }
+                let watched = self.watch_output(&mut outbound, false);
+                return self.ended_if_broken(outbound, watched);
+            }
         }
-        if is_blocked != was_blocked {
-            self.role.watch_output(is_blocked, self)?;
+        // Others write so much that this thread would serve them for ever.
+        outbound.queued = bytes;
+        let watched = self.watch_output(&mut outbound, false);
+        self.cork(outbound);
+        watched.map_err(|error| self.broken(&error))
+    }
+
+    fn watch_output(self: &Arc<Self>, outbound: &mut Outbound, output: bool) -> io::Result<()> {
+        if std::mem::replace(&mut outbound.is_watched, output) == output {
+            return Ok(());
         }
-        Ok(())
+        self.role.watch_output(output, self)
     }
 
     /// Ends the connection after a write that failed.
@@ -461,11 +510,15 @@ impl Connection {
             let _ = self.socket.set(Arc::clone(&stream));
         }
         // Told of output from the start of the connect on, whether anything waits or not.
-        let written = match outbound.queued.is_empty() {
-            true => self.role.watch_output(false, self),
-            false => self.write_queued(&mut outbound, &stream),
+        let written = match outbound.output {
+            Output::Blocked => self.write_queued(outbound),
+            Output::Writing => Ok(()),
+            Output::Idle | Output::Corked => {
+                let watched = self.watch_output(&mut outbound, false);
+                self.ended_if_broken(outbound, watched)
+            }
         };
-        if self.ended_if_broken(outbound, written).is_err() {
+        if written.is_err() {
             return;
         }
         if opened {
@@ -624,6 +677,7 @@ impl Outbound {
             }
         }
         let (stream, timer) = (Arc::clone(stream), *timer);
+        socket::make_ready(&stream).map_err(|error| error.to_string())?;
         self.phase = Phase::Open(stream);
         self.opened_at = Some(now());
         for (_, frame) in std::mem::take(&mut self.unsent) {
@@ -710,10 +764,10 @@ fn connect_outcome(stream: &TcpStream) -> io::Result<bool> {
 }
 
 /// Writes as much as the socket takes.
-fn write_until_blocked(mut stream: &TcpStream, bytes: &[u8]) -> io::Result<usize> {
+fn write_until_blocked(stream: &TcpStream, bytes: &[u8]) -> io::Result<usize> {
     let mut written = 0;
     while let Some(rest) = bytes.get(written..).filter(|rest| !rest.is_empty()) {
-        match stream.write(rest) {
+        match socket::send(stream, rest) {
             Ok(0) => return Err(ErrorKind::WriteZero.into()),
             Ok(length) => written += length,
             Err(error) if error.kind() == ErrorKind::WouldBlock => break,

@@ -12,6 +12,8 @@ use crate::sync::{Deadline, Mutex, add};
 /// How long the event loop stays without the socket after the last of several callers. Also: how
 /// late a caller may come to count as one of several.
 pub(super) const LINGER: Duration = Duration::from_millis(2);
+/// When to look again if callers have not ceased: each look wakes the event loop.
+const NEXT_LOOK: Duration = Duration::from_millis(16);
 
 /// Who reads, and who is next.
 ///
@@ -234,10 +236,15 @@ impl<T> ReaderRole<T> {
     pub(super) fn put_back(&self, socket: &impl Socket) {
         let mut state = self.state.lock();
         state.timer_is_set = false;
-        if state.holder != Holder::Nobody {
-            return;
-        }
-        let put_back = state.linger(socket);
+        let put_back = match state.holder {
+            Holder::Nobody => state.linger(NEXT_LOOK, socket),
+            Holder::Caller => {
+                // The next caller that leaves would have to wake the loop to set the timer anew.
+                state.timer_is_set = true;
+                Ok(Next::PutBackAt(add(socket.now(), NEXT_LOOK)))
+            }
+            Holder::EventLoop | Holder::Ended => return,
+        };
         drop(state);
         done(put_back, socket);
     }
@@ -289,22 +296,22 @@ impl<T> State<T> {
         if !is_one_of_several || socket.awaits_callbacks() {
             self.watch_input(true, socket)?;
         }
-        self.linger(socket)
+        self.linger(LINGER, socket)
     }
 
     /// Lets the event loop have the socket once callers have ceased; if they have not yet, returns
-    /// when to look, unless that is seen to.
-    fn linger(&mut self, socket: &impl Socket) -> io::Result<Next<T>> {
+    /// when to look, unless that is seen to: after `look_after`.
+    fn linger(&mut self, look_after: Duration, socket: &impl Socket) -> io::Result<Next<T>> {
         if self.watch.input || self.timer_is_set {
             return Ok(Next::Nothing);
         }
-        let due = self.last_left.map(|left| add(left, LINGER));
-        let Some(due) = due.filter(|due| socket.now() < *due) else {
+        let left = self.last_left;
+        let Some(left) = left.filter(|left| socket.now() < add(*left, LINGER)) else {
             self.watch_input(true, socket)?;
             return Ok(Next::Nothing);
         };
         self.timer_is_set = true;
-        Ok(Next::PutBackAt(due))
+        Ok(Next::PutBackAt(add(left, look_after)))
     }
 
     fn watch_input(&mut self, input: bool, socket: &impl Socket) -> io::Result<()> {

@@ -125,11 +125,15 @@ impl ExtFields {
 }
 
 /// Names of different bits are different.
-fn bit_of(name: &str) -> u64 {
+pub(crate) const fn bit_of(name: &str) -> u64 {
     let bytes = name.as_bytes();
-    let of = |byte: Option<&u8>| byte.copied().map_or(0, u32::from);
-    let mixed = of(bytes.first())
-        .wrapping_add(of(bytes.last()).wrapping_mul(5))
+    let (first, last) = match bytes {
+        [] => (0, 0),
+        [only] => (*only as u32, *only as u32),
+        [first, .., last] => (*first as u32, *last as u32),
+    };
+    let mixed = first
+        .wrapping_add(last.wrapping_mul(5))
         .wrapping_add((bytes.len() as u32).wrapping_mul(11));
     1_u64.wrapping_shl(mixed)
 }

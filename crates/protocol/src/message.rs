@@ -574,19 +574,16 @@ impl MessageExt {
     /// alive.
     #[must_use]
     pub fn detach(mut self) -> Self {
-        self.detach_into(Bytes::from);
+        self.detach_into(|body, properties| [body, properties].concat().into());
         self
     }
 
     /// [`detach`](Self::detach) in place, with a say in what owns the copy: `own` gets body and
-    /// properties in one piece and must give the same bytes back.
-    pub fn detach_into(&mut self, own: impl FnOnce(Vec<u8>) -> Bytes) {
+    /// properties and must give back the bytes of both, in this order.
+    pub fn detach_into(&mut self, own: impl FnOnce(&[u8], &[u8]) -> Bytes) {
         let (body, properties) = (&self.message.body, self.message.properties.encoded());
         let length = body.len();
-        let mut copy = Vec::with_capacity(length.saturating_add(properties.len()));
-        copy.extend_from_slice(body);
-        copy.extend_from_slice(properties);
-        let mut owned = own(copy);
+        let mut owned = own(body, properties);
         let properties = owned.split_off(length.min(owned.len()));
         self.message.body = owned;
         self.message.properties.move_to(properties);

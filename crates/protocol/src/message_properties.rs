@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 
 use bytes::Bytes;
 
+use crate::ext_fields::bit_of;
 use crate::properties::{encoded_length, find_property, is_plain, property_entries, put_property};
 use crate::{CodecError, Properties, property};
 
@@ -20,6 +21,8 @@ pub(crate) struct MessageProperties {
     /// Whether the text was made here: sorted by name, each once, none empty, all ended by their
     /// separator. Then nothing is added.
     is_own: bool,
+    /// Of a text that was made here a bit for each name it may have.
+    names: u64,
     added: Added,
     map: OnceLock<Properties>,
 }
@@ -63,6 +66,7 @@ impl MessageProperties {
         Self {
             encoded: Bytes::from_static(WAIT_ONLY.as_bytes()),
             is_own: true,
+            names: bit_of(property::WAIT_STORE_MSG_OK),
             added: Added::NONE,
             map: OnceLock::new(),
         }
@@ -88,15 +92,23 @@ impl MessageProperties {
         let mut added = self.added.named();
         match added.find(|(known, _)| *known == name) {
             Some((_, number)) => number.text(),
-            None => find_property(self.text(), name),
+            None => std::str::from_utf8(self.find(name)?).ok(),
         }
+    }
+
+    fn find(&self, name: &str) -> Option<&[u8]> {
+        if self.is_own && self.names & bit_of(name) == 0 {
+            return None;
+        }
+        find_property(&self.encoded, name)
     }
 
     /// The value of one as a slice of the text; `None` if it does not lie there.
     pub(crate) fn shared(&self, name: &str) -> Option<Bytes> {
-        let value = self.get(name)?.as_bytes();
-        let is_slice = self.encoded.as_ptr_range().contains(&value.as_ptr());
-        is_slice.then(|| self.encoded.slice_ref(value))
+        if self.map.get().is_some() || self.added.named().any(|(known, _)| known == name) {
+            return None;
+        }
+        Some(self.encoded.slice_ref(self.find(name)?))
     }
 
     /// All, as a map that is kept.
@@ -119,6 +131,7 @@ impl MessageProperties {
         let mut text = String::with_capacity(length);
         self.write_with(&[(name, &value)], &mut text);
         self.encoded = text.into();
+        self.names |= bit_of(name);
         self.map = OnceLock::new();
     }
 

@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use memchr::memrchr;
+use memchr::{memchr, memrchr};
 
 use crate::CodecError;
 
@@ -42,28 +42,43 @@ pub fn decode_properties(text: &str) -> Properties {
 }
 
 /// The names and values of a text form, in its order; of two of one name the later one counts.
-pub(crate) fn property_entries(text: &str) -> impl DoubleEndedIterator<Item = (&str, &str)> {
-    text.split(PROPERTY_SEPARATOR)
-        .filter_map(|entry| entry.split_once(NAME_VALUE_SEPARATOR))
-        .filter(|(name, value)| !name.is_empty() && !value.is_empty())
+pub(crate) fn property_entries(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        while !rest.is_empty() {
+            let end = memchr(PROPERTY_SEPARATOR as u8, rest.as_bytes()).unwrap_or(rest.len());
+            let entry = rest.get(..end).unwrap_or_default();
+            rest = rest.get(end.saturating_add(1)..).unwrap_or_default();
+            let both = memchr(NAME_VALUE_SEPARATOR as u8, entry.as_bytes()).and_then(|middle| {
+                entry
+                    .get(..middle)
+                    .zip(entry.get(middle.saturating_add(1)..))
+            });
+            if let Some((name, value)) = both {
+                if !name.is_empty() && !value.is_empty() {
+                    return Some((name, value));
+                }
+            }
+        }
+        None
+    })
 }
 
-/// The value of one property of a text form. Written for bytes: each message is asked for a few.
-pub(crate) fn find_property<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+/// The value of one property of a text form, from its end: of two of one name the later one counts.
+/// Of bytes, since each message is asked for a few.
+pub(crate) fn find_property<'a>(text: &'a [u8], name: &str) -> Option<&'a [u8]> {
     if !is_plain(name) {
         return None;
     }
     let mut rest = text;
     while !rest.is_empty() {
-        let start = memrchr(PROPERTY_SEPARATOR as u8, rest.as_bytes())
+        let start = memrchr(PROPERTY_SEPARATOR as u8, rest)
             .map_or(0, |separator| separator.saturating_add(1));
         let entry = rest.get(start..).unwrap_or_default();
-        let value = entry
-            .strip_prefix(name)
-            .and_then(|after| after.strip_prefix(NAME_VALUE_SEPARATOR))
-            .filter(|value| !value.is_empty());
-        if value.is_some() {
-            return value;
+        if let Some([separator, value @ ..]) = entry.strip_prefix(name.as_bytes()) {
+            if *separator == NAME_VALUE_SEPARATOR as u8 && !value.is_empty() {
+                return Some(value);
+            }
         }
         rest = rest.get(..start.saturating_sub(1)).unwrap_or_default();
     }

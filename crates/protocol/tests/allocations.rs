@@ -123,7 +123,11 @@ fn who_wants_a_map_or_memory_of_its_own_pays_for_it() {
         });
     });
     assert!(ids >= OF_A_REPLY + COUNT, "{ids} allocations");
-    let detached = allocations(|| read_all(&reply, |message| message.detach_into(Bytes::from)));
+    let detached = allocations(|| {
+        read_all(&reply, |message| {
+            message.detach_into(|body, properties| [body, properties].concat().into())
+        })
+    });
     assert_eq!(
         detached,
         OF_A_REPLY + 2 * COUNT,

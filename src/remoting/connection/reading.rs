@@ -2,7 +2,7 @@
 //! thread of a caller that waits for its own reply.
 
 use std::cell::Cell;
-use std::io::{self, ErrorKind, Read};
+use std::io::{self, ErrorKind};
 use std::time::Instant;
 
 use mio::net::TcpStream;
@@ -11,6 +11,7 @@ use rocketmq_protocol::{FrameDecoder, RemotingCommand};
 use super::super::event_loop::Timer;
 use super::super::reader_role::{Socket, Turn, Watch};
 use super::super::response_future::ResponseFuture;
+use super::socket::{receive, wait_and_receive};
 use super::{Connection, Phase};
 use crate::error::{Error, Result};
 use crate::service::wake_at_the_end;
@@ -32,6 +33,11 @@ pub(in super::super) enum ReadProgress {
     Drained,
     More,
 }
+
+/// A way to read from the socket.
+trait Receive: FnOnce(&TcpStream, &mut [u8]) -> io::Result<usize> {}
+
+impl<F: FnOnce(&TcpStream, &mut [u8]) -> io::Result<usize>> Receive for F {}
 
 /// What came of reading once.
 enum Chunk {
@@ -80,7 +86,7 @@ impl Connection {
 
     fn read_chunks(self: &Arc<Self>, stream: &TcpStream) -> ReadProgress {
         for _ in 0..CHUNKS_PER_TURN {
-            match self.read_chunk(stream) {
+            match self.read_chunk(stream, receive) {
                 Chunk::Read => {}
                 Chunk::WouldBlock | Chunk::Ended => return ReadProgress::Drained,
             }
@@ -88,9 +94,10 @@ impl Connection {
         ReadProgress::More
     }
 
-    /// Reads once and completes calls with what has come. Only the holder of the role may.
-    fn read_chunk(self: &Arc<Self>, stream: &TcpStream) -> Chunk {
-        let ended = match self.fill(stream) {
+    /// Reads once, by `receive`, and completes calls with what has come. Only the holder of the role
+    /// may.
+    fn read_chunk(self: &Arc<Self>, stream: &TcpStream, receive: impl Receive) -> Chunk {
+        let ended = match self.fill(stream, receive) {
             Ok(0) => self.broken(&io::Error::from(ErrorKind::UnexpectedEof)),
             Ok(_) => {
                 self.note_activity();
@@ -106,20 +113,19 @@ impl Connection {
         Chunk::Ended
     }
 
-    fn fill(&self, mut stream: &TcpStream) -> io::Result<usize> {
-        let mut reader = self.reader.lock();
-        let Reader { decoder, chunk } = &mut *reader;
+    /// The place that is read into is taken out meanwhile: no lock is held while input is waited for.
+    fn fill(&self, stream: &TcpStream, receive: impl Receive) -> io::Result<usize> {
+        let mut chunk = std::mem::take(&mut self.reader.lock().chunk);
         chunk.resize(READ_CHUNK, 0);
-        loop {
-            match stream.read(chunk) {
-                Ok(length) => {
-                    decoder.extend(chunk.get(..length).unwrap_or_default());
-                    return Ok(length);
-                }
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
+        let received = receive(stream, &mut chunk);
+        let mut reader = self.reader.lock();
+        if let Ok(length) = received {
+            reader
+                .decoder
+                .extend(chunk.get(..length).unwrap_or_default());
         }
+        reader.chunk = chunk;
+        received
     }
 
     fn deliver(self: &Arc<Self>) -> Result<()> {
@@ -171,16 +177,14 @@ impl Socket for Arc<Connection> {
         let Some(stream) = self.socket.get() else {
             return Turn::Ended;
         };
-        match wait_for_input(stream, deadline) {
-            Ok(true) => {}
-            Ok(false) => return Turn::TimedOut,
-            Err(error) => {
-                self.close(&self.broken(&error));
-                return Turn::Ended;
-            }
+        let left = deadline.remaining();
+        if left.is_zero() {
+            return Turn::TimedOut;
         }
         let _reading = Reading::begin();
-        match self.read_chunk(stream) {
+        match self.read_chunk(stream, |stream, chunk| {
+            wait_and_receive(stream, chunk, left)
+        }) {
             Chunk::Read | Chunk::WouldBlock => Turn::Read,
             Chunk::Ended => Turn::Ended,
         }
@@ -213,35 +217,4 @@ impl Drop for Reading {
     fn drop(&mut self) {
         let _ = IS_READING.try_with(|is_reading| is_reading.set(false));
     }
-}
-
-/// Waits until there is input, or the end, and returns whether there is; `false` once the deadline
-/// has passed, whatever there is.
-#[cfg(unix)]
-fn wait_for_input(stream: &TcpStream, deadline: Deadline) -> io::Result<bool> {
-    use std::time::Duration;
-
-    use rustix::event::{PollFd, PollFlags, Timespec, poll};
-    use rustix::io::Errno;
-
-    /// Far below what the type can hold; who waits longer asks again.
-    const LONGEST: Duration = Duration::from_secs(60 * 60);
-
-    loop {
-        let left = deadline.remaining();
-        if left.is_zero() {
-            return Ok(false);
-        }
-        let timeout = Timespec::try_from(left.min(LONGEST)).map_err(io::Error::other)?;
-        match poll(&mut [PollFd::new(stream, PollFlags::IN)], Some(&timeout)) {
-            Ok(0) | Err(Errno::INTR) => {}
-            Ok(_) => return Ok(true),
-            Err(error) => return Err(error.into()),
-        }
-    }
-}
-
-#[cfg(not(unix))]
-fn wait_for_input(_: &TcpStream, _: Deadline) -> io::Result<bool> {
-    Err(ErrorKind::Unsupported.into())
 }
