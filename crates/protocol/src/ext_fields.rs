@@ -1,4 +1,4 @@
-use std::fmt::{self, Write as _};
+use std::fmt;
 use std::ops::Range;
 
 /// The custom header of a command: text fields in the order they were added.
@@ -43,26 +43,15 @@ impl ExtFields {
 
     /// Sets a field, replacing an earlier value.
     pub fn set(&mut self, name: impl AsRef<str>, value: impl AsRef<str>) {
-        self.write(name.as_ref(), |text| text.push_str(value.as_ref()));
-    }
-
-    /// [`set`](Self::set) to what a value is displayed as.
-    pub(crate) fn set_displayed(&mut self, name: &str, value: impl fmt::Display) {
-        self.write(name, |text| {
-            // Writing to a text does not fail, and values that may fail to be displayed do not come here.
-            let _ = write!(text, "{value}");
-        });
-    }
-
-    fn write(&mut self, name: &str, write: impl FnOnce(&mut String)) {
+        let (name, value) = (name.as_ref(), value.as_ref());
         match self.position(name) {
-            Some(at) => self.replace(at, write),
-            None => self.push(name, write),
+            Some(at) => self.replace(at, value),
+            None => self.push(name, value),
         }
     }
 
-    /// Adds a field whose name is known to be new, or is sorted out later.
-    fn push(&mut self, name: &str, write: impl FnOnce(&mut String)) {
+    /// Adds a field whose name is known to be new.
+    fn push(&mut self, name: &str, value: &str) {
         if self.fields.is_empty() {
             self.fields.reserve(FIELDS_CAPACITY);
             self.text.reserve(TEXT_CAPACITY);
@@ -70,7 +59,7 @@ impl ExtFields {
         let start = self.text.len();
         self.text.push_str(name);
         let middle = self.text.len();
-        write(&mut self.text);
+        self.text.push_str(value);
         self.names |= bit_of(name);
         self.fields.push(Field {
             name: start..middle,
@@ -80,7 +69,7 @@ impl ExtFields {
 
     /// The new value goes to the end of the text. The old one's place is lost, unless it is the end:
     /// a field is set anew once or twice, by hooks.
-    fn replace(&mut self, at: usize, write: impl FnOnce(&mut String)) {
+    fn replace(&mut self, at: usize, value: &str) {
         let Some(field) = self.fields.get_mut(at) else {
             return;
         };
@@ -88,7 +77,7 @@ impl ExtFields {
             self.text.truncate(field.value.start);
         }
         let start = self.text.len();
-        write(&mut self.text);
+        self.text.push_str(value);
         field.value = start..self.text.len();
     }
 
@@ -96,7 +85,10 @@ impl ExtFields {
         if self.names & bit_of(name) == 0 {
             return None;
         }
-        let is_it = |field: &Field| self.text.get(field.name.clone()) == Some(name);
+        let (text, name) = (self.text.as_bytes(), name.as_bytes());
+        let is_it = |field: &Field| {
+            field.name.len() == name.len() && text.get(field.name.clone()) == Some(name)
+        };
         self.fields.iter().position(is_it)
     }
 

@@ -15,9 +15,9 @@ impl fmt::Display for OffsetMessageId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut digits = Digits::default();
         digits.put_ip(self.store_host.ip());
-        digits.put(&u32::from(self.store_host.port()).to_be_bytes());
-        digits.put(&self.commit_log_offset.to_be_bytes());
-        digits.write(f)
+        digits.put(u32::from(self.store_host.port()).to_be_bytes());
+        digits.put(self.commit_log_offset.to_be_bytes());
+        f.write_str(digits.text())
     }
 }
 
@@ -54,17 +54,27 @@ pub struct UniqKeyParts {
 
 impl fmt::Display for UniqKeyParts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut digits = Digits::default();
-        digits.put_ip(self.ip);
-        digits.put(&self.process_id.to_be_bytes());
-        digits.put(&self.process_hash.to_be_bytes());
-        digits.put(&self.elapsed_millis.to_be_bytes());
-        digits.put(&self.counter.to_be_bytes());
-        digits.write(f)
+        f.write_str(self.digits().text())
     }
 }
 
 impl UniqKeyParts {
+    /// The key's 32 hexadecimal digits, or 56 with an IPv6 address: what [`Display`](fmt::Display)
+    /// writes, for who makes a key for each message.
+    pub fn to_text(&self) -> String {
+        self.digits().text().to_owned()
+    }
+
+    fn digits(&self) -> Digits {
+        let mut digits = Digits::default();
+        digits.put_ip(self.ip);
+        digits.put(self.process_id.to_be_bytes());
+        digits.put(self.process_hash.to_be_bytes());
+        digits.put(self.elapsed_millis.to_be_bytes());
+        digits.put(self.counter.to_be_bytes());
+        digits
+    }
+
     /// Takes a unique key apart. `None` for anything but 32 or 56 hexadecimal digits; whether they
     /// are a unique key nobody can tell.
     pub fn parse(key: &str) -> Option<Self> {
@@ -103,44 +113,53 @@ fn split_ip(id: &str) -> Option<(IpAddr, &str)> {
 
 /// The digits of an id, gathered on the stack: each message sent and received has one written.
 struct Digits {
-    text: [u8; MAX_DIGITS],
+    pairs: [[u8; 2]; MAX_PAIRS],
     length: usize,
 }
 
-/// An id with an IPv6 address: 28 bytes.
-const MAX_DIGITS: usize = 56;
+/// The bytes of an id with an IPv6 address.
+const MAX_PAIRS: usize = 28;
+
+/// The two digits of each byte.
+static PAIRS: [[u8; 2]; 256] = {
+    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+    let mut pairs = [[0; 2]; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        pairs[byte] = [DIGITS[byte >> 4], DIGITS[byte & 0xF]];
+        byte += 1;
+    }
+    pairs
+};
 
 impl Default for Digits {
     fn default() -> Self {
         Self {
-            text: [0; MAX_DIGITS],
+            pairs: [*b"00"; MAX_PAIRS],
             length: 0,
         }
     }
 }
 
 impl Digits {
-    fn put(&mut self, bytes: &[u8]) {
-        for nibble in bytes.iter().flat_map(|byte| [byte >> 4, byte & 0xF]) {
-            if let Some(place) = self.text.get_mut(self.length) {
-                *place = match nibble {
-                    0..=9 => b'0'.wrapping_add(nibble),
-                    _ => b'A'.wrapping_add(nibble.wrapping_sub(10)),
-                };
-                self.length = self.length.saturating_add(1);
-            }
+    fn put<const N: usize>(&mut self, bytes: [u8; N]) {
+        let places = self.pairs.get_mut(self.length..).unwrap_or_default();
+        for (place, byte) in places.iter_mut().zip(bytes) {
+            *place = PAIRS.get(usize::from(byte)).copied().unwrap_or_default();
         }
+        self.length = self.length.saturating_add(N);
     }
 
     fn put_ip(&mut self, ip: IpAddr) {
         match ip {
-            IpAddr::V4(ip) => self.put(&ip.octets()),
-            IpAddr::V6(ip) => self.put(&ip.octets()),
+            IpAddr::V4(ip) => self.put(ip.octets()),
+            IpAddr::V6(ip) => self.put(ip.octets()),
         }
     }
 
-    fn write(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let digits = self.text.get(..self.length).unwrap_or_default();
-        f.write_str(std::str::from_utf8(digits).map_err(|_| fmt::Error)?)
+    fn text(&self) -> &str {
+        let pairs = self.pairs.get(..self.length).unwrap_or_default();
+        // Digits are always UTF-8.
+        std::str::from_utf8(pairs.as_flattened()).unwrap_or_default()
     }
 }
