@@ -15,8 +15,8 @@ impl fmt::Display for OffsetMessageId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut digits = Digits::default();
         digits.put_ip(self.store_host.ip());
-        digits.put(u32::from(self.store_host.port()).to_be_bytes());
-        digits.put(self.commit_log_offset.to_be_bytes());
+        digits.put(u32::from(self.store_host.port()));
+        digits.put_long(self.commit_log_offset as u64);
         f.write_str(digits.text())
     }
 }
@@ -68,10 +68,10 @@ impl UniqKeyParts {
     fn digits(&self) -> Digits {
         let mut digits = Digits::default();
         digits.put_ip(self.ip);
-        digits.put(self.process_id.to_be_bytes());
-        digits.put(self.process_hash.to_be_bytes());
-        digits.put(self.elapsed_millis.to_be_bytes());
-        digits.put(self.counter.to_be_bytes());
+        // The process's six bytes, and those of the time and the counter.
+        digits.put(u32::from(self.process_id) << 16 | self.process_hash >> 16);
+        digits.put(self.process_hash << 16 | self.elapsed_millis >> 16);
+        digits.put(self.elapsed_millis << 16 | u32::from(self.counter));
         digits
     }
 
@@ -112,54 +112,75 @@ fn split_ip(id: &str) -> Option<(IpAddr, &str)> {
 }
 
 /// The digits of an id, gathered on the stack: each message sent and received has one written.
+#[derive(Default)]
 struct Digits {
-    pairs: [[u8; 2]; MAX_PAIRS],
+    eights: [[u8; 8]; MAX_EIGHTS],
     length: usize,
 }
 
-/// The bytes of an id with an IPv6 address.
-const MAX_PAIRS: usize = 28;
-
-/// The two digits of each byte.
-static PAIRS: [[u8; 2]; 256] = {
-    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
-    let mut pairs = [[0; 2]; 256];
-    let mut byte = 0;
-    while byte < 256 {
-        pairs[byte] = [DIGITS[byte >> 4], DIGITS[byte & 0xF]];
-        byte += 1;
-    }
-    pairs
-};
-
-impl Default for Digits {
-    fn default() -> Self {
-        Self {
-            pairs: [*b"00"; MAX_PAIRS],
-            length: 0,
-        }
-    }
-}
+/// An id with an IPv6 address: 28 bytes.
+const MAX_EIGHTS: usize = 7;
 
 impl Digits {
-    fn put<const N: usize>(&mut self, bytes: [u8; N]) {
-        let places = self.pairs.get_mut(self.length..).unwrap_or_default();
-        for (place, byte) in places.iter_mut().zip(bytes) {
-            *place = PAIRS.get(usize::from(byte)).copied().unwrap_or_default();
+    fn put(&mut self, number: u32) {
+        if let Some(place) = self.eights.get_mut(self.length) {
+            *place = hexadecimal(number);
+            self.length = self.length.saturating_add(1);
         }
-        self.length = self.length.saturating_add(N);
+    }
+
+    fn put_long(&mut self, number: u64) {
+        self.put((number >> 32) as u32);
+        self.put(number as u32);
     }
 
     fn put_ip(&mut self, ip: IpAddr) {
         match ip {
-            IpAddr::V4(ip) => self.put(ip.octets()),
-            IpAddr::V6(ip) => self.put(ip.octets()),
+            IpAddr::V4(ip) => self.put(ip.to_bits()),
+            IpAddr::V6(ip) => {
+                self.put_long((ip.to_bits() >> 64) as u64);
+                self.put_long(ip.to_bits() as u64);
+            }
         }
     }
 
     fn text(&self) -> &str {
-        let pairs = self.pairs.get(..self.length).unwrap_or_default();
+        let eights = self.eights.get(..self.length).unwrap_or_default();
         // Digits are always UTF-8.
-        std::str::from_utf8(pairs.as_flattened()).unwrap_or_default()
+        std::str::from_utf8(eights.as_flattened()).unwrap_or_default()
+    }
+}
+
+/// The eight digits of a number, made all at once in the bytes of a word.
+const fn hexadecimal(number: u32) -> [u8; 8] {
+    const EACH: u64 = 0x0101_0101_0101_0101;
+    /// What letters are away from where they would follow the digits.
+    const GAP: u64 = (b'A' - b'9' - 1) as u64;
+    let halves = number as u64;
+    let halves = (halves | halves << 16) & 0x0000_FFFF_0000_FFFF;
+    let bytes = (halves | halves << 8) & 0x00FF_00FF_00FF_00FF;
+    let digits = (bytes | bytes << 4) & 0x0F0F_0F0F_0F0F_0F0F;
+    let letters = (digits.wrapping_add(EACH.wrapping_mul(6)) >> 4) & EACH;
+    digits
+        .wrapping_add(EACH.wrapping_mul(b'0' as u64))
+        .wrapping_add(letters.wrapping_mul(GAP))
+        .to_be_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_digit_is_written_in_every_place() {
+        let mut number = 0x0123_4567_u32;
+        for _ in 0..16 {
+            number = number.wrapping_add(0x1111_1111);
+            for turn in 0..8 {
+                let number = number.rotate_left(4 * turn);
+                let expected = format!("{number:08X}");
+                assert_eq!(std::str::from_utf8(&hexadecimal(number)), Ok(&*expected));
+            }
+        }
     }
 }

@@ -156,9 +156,13 @@ macro_rules! integer_field {
 
 integer_field!(i32, i64);
 
+const fn bool_text(value: bool) -> &'static str {
+    if value { "true" } else { "false" }
+}
+
 impl HeaderField for bool {
     fn encode(&self, name: &'static str, fields: &mut ExtFields) {
-        fields.set(name, if *self { "true" } else { "false" });
+        fields.set(name, bool_text(*self));
     }
 
     fn from_text(
