@@ -36,7 +36,7 @@ pub(crate) fn create_uniq_id() -> String {
         elapsed_millis,
         counter,
     }
-    .to_string()
+    .to_text()
 }
 
 /// Gives each key a time and a counter of its own, whatever the clock does: within a month the two

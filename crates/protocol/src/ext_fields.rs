@@ -1,4 +1,4 @@
-use std::fmt::{self, Write as _};
+use std::fmt;
 use std::ops::Range;
 
 /// The custom header of a command: text fields in the order they were added.
@@ -43,35 +43,51 @@ impl ExtFields {
 
     /// Sets a field, replacing an earlier value.
     pub fn set(&mut self, name: impl AsRef<str>, value: impl AsRef<str>) {
-        self.write(name.as_ref(), |text| text.push_str(value.as_ref()));
-    }
-
-    /// [`set`](Self::set) to what a value is displayed as.
-    pub(crate) fn set_displayed(&mut self, name: &str, value: impl fmt::Display) {
-        self.write(name, |text| {
-            // Writing to a text does not fail, and values that may fail to be displayed do not come here.
-            let _ = write!(text, "{value}");
-        });
-    }
-
-    fn write(&mut self, name: &str, write: impl FnOnce(&mut String)) {
+        let (name, value) = (name.as_ref(), value.as_ref());
         match self.position(name) {
-            Some(at) => self.replace(at, write),
-            None => self.push(name, write),
+            Some(at) => self.replace(at, value),
+            None => {
+                if self.fields.is_empty() {
+                    self.fields.reserve(FIELDS_CAPACITY);
+                    self.text.reserve(TEXT_CAPACITY);
+                }
+                self.push(name, value);
+            }
         }
     }
 
-    /// Adds a field whose name is known to be new, or is sorted out later.
-    fn push(&mut self, name: &str, write: impl FnOnce(&mut String)) {
-        if self.fields.is_empty() {
-            self.fields.reserve(FIELDS_CAPACITY);
-            self.text.reserve(TEXT_CAPACITY);
+    /// Sets all fields that have a value. The names are different ones, so where there are no fields
+    /// yet, none is looked for.
+    pub(crate) fn set_all<const N: usize>(&mut self, fields: [(&'static str, Option<&str>); N]) {
+        if !self.is_empty() {
+            for (name, value) in fields {
+                if let Some(value) = value {
+                    self.set(name, value);
+                }
+            }
+            return;
         }
+        let length = fields.iter().fold(0_usize, |length, (name, value)| {
+            let value = value.map_or(0, str::len);
+            length.saturating_add(name.len()).saturating_add(value)
+        });
+        self.text.reserve(length.max(TEXT_CAPACITY));
+        self.fields.reserve(N.max(FIELDS_CAPACITY));
+        for (name, value) in fields {
+            if let Some(value) = value {
+                self.push(name, value);
+            }
+        }
+    }
+
+    /// Adds a field whose name is known to be new.
+    #[inline]
+    fn push(&mut self, name: &str, value: &str) {
         let start = self.text.len();
         self.text.push_str(name);
         let middle = self.text.len();
-        write(&mut self.text);
-        self.names |= bit_of(name);
+        self.text.push_str(value);
+        self.names |= bit_of(name.as_bytes());
         self.fields.push(Field {
             name: start..middle,
             value: middle..self.text.len(),
@@ -80,7 +96,7 @@ impl ExtFields {
 
     /// The new value goes to the end of the text. The old one's place is lost, unless it is the end:
     /// a field is set anew once or twice, by hooks.
-    fn replace(&mut self, at: usize, write: impl FnOnce(&mut String)) {
+    fn replace(&mut self, at: usize, value: &str) {
         let Some(field) = self.fields.get_mut(at) else {
             return;
         };
@@ -88,15 +104,23 @@ impl ExtFields {
             self.text.truncate(field.value.start);
         }
         let start = self.text.len();
-        write(&mut self.text);
+        self.text.push_str(value);
         field.value = start..self.text.len();
     }
 
+    #[inline]
     fn position(&self, name: &str) -> Option<usize> {
-        if self.names & bit_of(name) == 0 {
+        if self.names & bit_of(name.as_bytes()) == 0 {
             return None;
         }
-        let is_it = |field: &Field| self.text.get(field.name.clone()) == Some(name);
+        self.position_among(name.as_bytes())
+    }
+
+    fn position_among(&self, name: &[u8]) -> Option<usize> {
+        let text = self.text.as_bytes();
+        let is_it = |field: &Field| {
+            field.name.len() == name.len() && text.get(field.name.clone()) == Some(name)
+        };
         self.fields.iter().position(is_it)
     }
 
@@ -106,6 +130,16 @@ impl ExtFields {
         self.fields
             .iter()
             .map(move |field| (text(&field.name), text(&field.value)))
+    }
+
+    /// The same as bytes.
+    #[inline]
+    pub(crate) fn iter_bytes(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        let text = self.text.as_bytes();
+        let bytes = move |range: &Range<usize>| text.get(range.clone()).unwrap_or_default();
+        self.fields
+            .iter()
+            .map(move |field| (bytes(&field.name), bytes(&field.value)))
     }
 
     /// The number of fields.
@@ -125,8 +159,8 @@ impl ExtFields {
 }
 
 /// Names of different bits are different.
-pub(crate) const fn bit_of(name: &str) -> u64 {
-    let bytes = name.as_bytes();
+#[inline]
+pub(crate) const fn bit_of(bytes: &[u8]) -> u64 {
     let (first, last) = match bytes {
         [] => (0, 0),
         [only] => (*only as u32, *only as u32),
@@ -193,7 +227,7 @@ impl ReceivedFields {
         let value = name.end..text.len();
         let name_of = |field: &Field| text.get(field.name.clone()).unwrap_or_default();
         let field = Field { name, value };
-        let bit = bit_of(name_of(&field));
+        let bit = bit_of(name_of(&field).as_bytes());
         let earlier = if fields.len() < SCANNED && *names & bit != 0 {
             fields
                 .iter_mut()
@@ -223,6 +257,54 @@ impl ReceivedFields {
             fields.dedup_by(|earlier, kept| name_of(earlier) == name_of(kept));
         }
         all
+    }
+}
+
+/// A name or a value: where it lies in the fields' text.
+pub(crate) type Part = Range<usize>;
+
+/// Gathers fields that lie in one text already, as those of a JSON header do: the text is taken as
+/// it is, with all that stands between them.
+#[derive(Debug)]
+pub(crate) struct FieldsInText(ExtFields);
+
+impl FieldsInText {
+    /// The fields of a text, of which there are none yet.
+    pub(crate) fn new(text: &str) -> Self {
+        Self(ExtFields {
+            text: text.to_owned(),
+            fields: Vec::with_capacity(FIELDS_CAPACITY),
+            names: 0,
+        })
+    }
+
+    /// A part that does not stand in the text as it is, for which `write` appends it; `None` when
+    /// `write` says so.
+    pub(crate) fn append(&mut self, write: impl FnOnce(&mut String) -> Option<()>) -> Option<Part> {
+        let text = &mut self.0.text;
+        let start = text.len();
+        write(text)?;
+        Some(start..text.len())
+    }
+
+    /// Adds a field. `None` when there is one of that name, or there are very many: then
+    /// [`ReceivedFields`] has to decide.
+    #[inline]
+    pub(crate) fn push(&mut self, name: Part, value: Part) -> Option<()> {
+        let Self(fields) = self;
+        let text = fields.text.as_bytes().get(name.clone())?;
+        let bit = bit_of(text);
+        let is_known = fields.names & bit != 0 && fields.position_among(text).is_some();
+        if is_known || fields.len() == SCANNED {
+            return None;
+        }
+        fields.names |= bit;
+        fields.fields.push(Field { name, value });
+        Some(())
+    }
+
+    pub(crate) fn finish(self) -> ExtFields {
+        self.0
     }
 }
 

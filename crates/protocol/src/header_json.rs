@@ -1,8 +1,11 @@
 //! The JSON form of a command's header.
 
+mod plain_bytes;
+mod reading;
+mod writing;
+
 use std::fmt::{self, Write as _};
 
-use bytes::{BufMut, BytesMut};
 use serde::de::{DeserializeSeed, Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
@@ -27,104 +30,18 @@ struct HeaderIn {
     version: i32,
 }
 
-/// What a header takes beside its fields and its remark, and each field beside its texts.
-const AROUND_FIELDS: usize = 192;
-const AROUND_A_FIELD: usize = 6;
+pub(crate) use writing::{encode, expected_length};
 
-/// Room for a header, so that one allocation does for the frame as a rule: the separators inside of
-/// properties are written with six bytes each.
-pub(crate) fn expected_length(command: &RemotingCommand) -> usize {
-    let fields = &command.ext_fields;
-    let text = fields.text_length();
-    let around = fields.len().saturating_mul(AROUND_A_FIELD);
-    let remark = command.remark.as_ref().map_or(0, String::len);
-    AROUND_FIELDS
-        .saturating_add(text)
-        .saturating_add(text / 2)
-        .saturating_add(around)
-        .saturating_add(remark)
-}
-
-/// Writes what a JSON library would write of the fields in this order; written by hand, since it is
-/// most of the work of a small request.
-pub(crate) fn encode(command: &RemotingCommand, out: &mut BytesMut) -> Result<(), CodecError> {
-    write(command, out).map_err(|_| CodecError::Unencodable {
-        what: "header",
-        detail: "there is no room for it".to_owned(),
-    })
-}
-
-fn write(command: &RemotingCommand, out: &mut BytesMut) -> fmt::Result {
-    write!(out, r#"{{"code":{}"#, command.code)?;
-    if !command.ext_fields.is_empty() {
-        out.put_slice(br#","extFields":{"#);
-        for (number, (name, value)) in command.ext_fields.iter().enumerate() {
-            if number > 0 {
-                out.put_u8(b',');
-            }
-            put_text(out, name);
-            out.put_u8(b':');
-            put_text(out, value);
-        }
-        out.put_u8(b'}');
-    }
-    write!(
-        out,
-        r#","flag":{},"language":"{}","opaque":{}"#,
-        command.flag,
-        command.language.name(),
-        command.opaque
-    )?;
-    if let Some(remark) = &command.remark {
-        out.put_slice(br#","remark":"#);
-        put_text(out, remark);
-    }
-    write!(
-        out,
-        r#","serializeTypeCurrentRPC":"JSON","version":{}}}"#,
-        command.version
-    )
-}
-
-/// Writes a text between quotes. What needs no escape is copied in runs as long as they are.
-fn put_text(out: &mut BytesMut, text: &str) {
-    const HEX: &[u8; 16] = b"0123456789abcdef";
-    let digit = |value: u8| HEX.get(usize::from(value)).copied().unwrap_or(b'0');
-    let mut rest = text.as_bytes();
-    out.put_u8(b'"');
-    let is_special = |byte: &u8| *byte < 0x20 || matches!(byte, b'"' | b'\\');
-    while let Some(length) = rest.iter().position(is_special) {
-        let Some((run, [special, after @ ..])) = rest.split_at_checked(length) else {
-            break;
-        };
-        out.put_slice(run);
-        match special {
-            b'"' => out.put_slice(br#"\""#),
-            b'\\' => out.put_slice(br"\\"),
-            0x08 => out.put_slice(br"\b"),
-            0x09 => out.put_slice(br"\t"),
-            0x0A => out.put_slice(br"\n"),
-            0x0C => out.put_slice(br"\f"),
-            0x0D => out.put_slice(br"\r"),
-            control => {
-                let escape = [
-                    b'\\',
-                    b'u',
-                    b'0',
-                    b'0',
-                    digit(control >> 4),
-                    digit(control & 0xF),
-                ];
-                out.put_slice(&escape);
-            }
-        }
-        rest = after;
-    }
-    out.put_slice(rest);
-    out.put_u8(b'"');
-}
-
+/// Reads a header. What servers write takes the short way, all else the way of the JSON library,
+/// whose errors are the ones that are told.
 pub(crate) fn decode(header: &[u8]) -> Result<RemotingCommand, CodecError> {
+    match reading::read(header) {
+        Some(command) => Ok(command),
+        None => decode_any(header),
+    }
+}
+
+fn decode_any(header: &[u8]) -> Result<RemotingCommand, CodecError> {
     let header: HeaderIn = json::from_slice("header", header)?;
     let mut command = RemotingCommand::request_without_header(header.code);
     command.language = header
@@ -257,30 +174,5 @@ impl Visitor<'_> for FieldText<'_> {
     fn visit_unit<E: Error>(self) -> Result<(), E> {
         self.0.leave_out();
         Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn texts_are_written_as_a_json_library_writes_them() {
-        let controls: String = (0..0x21).map(char::from).collect();
-        for text in [
-            "",
-            "plain",
-            "\"",
-            "\\",
-            "a\"b\\c/d",
-            "\u{1}a\u{2}\u{2}",
-            "\u{7F}\u{80}é漢\u{1F600}\u{2028}",
-            controls.as_str(),
-        ] {
-            let mut out = BytesMut::new();
-            put_text(&mut out, text);
-            let expected = serde_json::to_string(text).unwrap();
-            assert_eq!(std::str::from_utf8(&out).unwrap(), expected);
-        }
     }
 }

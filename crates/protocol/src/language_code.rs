@@ -33,6 +33,7 @@ pub enum LanguageCode {
     NodeJs,
 }
 
+/// In the order of the codes, which are the numbers of the variants too.
 const TABLE: [(LanguageCode, u8, &str); 14] = [
     (LanguageCode::Java, 0, "JAVA"),
     (LanguageCode::Cpp, 1, "CPP"),
@@ -53,18 +54,12 @@ const TABLE: [(LanguageCode, u8, &str); 14] = [
 impl LanguageCode {
     /// The name in JSON headers.
     pub fn name(self) -> &'static str {
-        TABLE
-            .iter()
-            .find(|row| row.0 == self)
-            .map_or("OTHER", |row| row.2)
+        TABLE.get(self as usize).map_or("OTHER", |row| row.2)
     }
 
     /// The byte in binary headers.
-    pub fn code(self) -> u8 {
-        TABLE
-            .iter()
-            .find(|row| row.0 == self)
-            .map_or(7, |row| row.1)
+    pub const fn code(self) -> u8 {
+        self as u8
     }
 
     /// The language of a JSON header's name; an unknown one is [`LanguageCode::Other`].
@@ -78,8 +73,24 @@ impl LanguageCode {
     /// The language of a binary header's byte; an unknown one is [`LanguageCode::Other`].
     pub fn from_code(code: u8) -> Self {
         TABLE
-            .iter()
-            .find(|row| row.1 == code)
+            .get(usize::from(code))
             .map_or(Self::Other, |row| row.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_language_lies_at_its_code() {
+        for (at, (language, code, name)) in (0..).zip(TABLE) {
+            assert_eq!((language as u8, code), (at, at), "{name}");
+            assert_eq!((language.code(), language.name()), (code, name));
+            assert_eq!(LanguageCode::from_code(code), language);
+            assert_eq!(LanguageCode::from_name(name), language);
+        }
+        assert_eq!(LanguageCode::from_code(14), LanguageCode::Other);
+        assert_eq!(LanguageCode::from_name("COBOL"), LanguageCode::Other);
     }
 }

@@ -15,9 +15,9 @@ impl fmt::Display for OffsetMessageId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut digits = Digits::default();
         digits.put_ip(self.store_host.ip());
-        digits.put(&u32::from(self.store_host.port()).to_be_bytes());
-        digits.put(&self.commit_log_offset.to_be_bytes());
-        digits.write(f)
+        digits.put(u32::from(self.store_host.port()));
+        digits.put_long(self.commit_log_offset as u64);
+        f.write_str(digits.text())
     }
 }
 
@@ -54,17 +54,27 @@ pub struct UniqKeyParts {
 
 impl fmt::Display for UniqKeyParts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut digits = Digits::default();
-        digits.put_ip(self.ip);
-        digits.put(&self.process_id.to_be_bytes());
-        digits.put(&self.process_hash.to_be_bytes());
-        digits.put(&self.elapsed_millis.to_be_bytes());
-        digits.put(&self.counter.to_be_bytes());
-        digits.write(f)
+        f.write_str(self.digits().text())
     }
 }
 
 impl UniqKeyParts {
+    /// The key's 32 hexadecimal digits, or 56 with an IPv6 address: what [`Display`](fmt::Display)
+    /// writes, for who makes a key for each message.
+    pub fn to_text(&self) -> String {
+        self.digits().text().to_owned()
+    }
+
+    fn digits(&self) -> Digits {
+        let mut digits = Digits::default();
+        digits.put_ip(self.ip);
+        // The process's six bytes, and those of the time and the counter.
+        digits.put(u32::from(self.process_id) << 16 | self.process_hash >> 16);
+        digits.put(self.process_hash << 16 | self.elapsed_millis >> 16);
+        digits.put(self.elapsed_millis << 16 | u32::from(self.counter));
+        digits
+    }
+
     /// Takes a unique key apart. `None` for anything but 32 or 56 hexadecimal digits; whether they
     /// are a unique key nobody can tell.
     pub fn parse(key: &str) -> Option<Self> {
@@ -102,45 +112,75 @@ fn split_ip(id: &str) -> Option<(IpAddr, &str)> {
 }
 
 /// The digits of an id, gathered on the stack: each message sent and received has one written.
+#[derive(Default)]
 struct Digits {
-    text: [u8; MAX_DIGITS],
+    eights: [[u8; 8]; MAX_EIGHTS],
     length: usize,
 }
 
 /// An id with an IPv6 address: 28 bytes.
-const MAX_DIGITS: usize = 56;
-
-impl Default for Digits {
-    fn default() -> Self {
-        Self {
-            text: [0; MAX_DIGITS],
-            length: 0,
-        }
-    }
-}
+const MAX_EIGHTS: usize = 7;
 
 impl Digits {
-    fn put(&mut self, bytes: &[u8]) {
-        for nibble in bytes.iter().flat_map(|byte| [byte >> 4, byte & 0xF]) {
-            if let Some(place) = self.text.get_mut(self.length) {
-                *place = match nibble {
-                    0..=9 => b'0'.wrapping_add(nibble),
-                    _ => b'A'.wrapping_add(nibble.wrapping_sub(10)),
-                };
-                self.length = self.length.saturating_add(1);
-            }
+    fn put(&mut self, number: u32) {
+        if let Some(place) = self.eights.get_mut(self.length) {
+            *place = hexadecimal(number);
+            self.length = self.length.saturating_add(1);
         }
+    }
+
+    fn put_long(&mut self, number: u64) {
+        self.put((number >> 32) as u32);
+        self.put(number as u32);
     }
 
     fn put_ip(&mut self, ip: IpAddr) {
         match ip {
-            IpAddr::V4(ip) => self.put(&ip.octets()),
-            IpAddr::V6(ip) => self.put(&ip.octets()),
+            IpAddr::V4(ip) => self.put(ip.to_bits()),
+            IpAddr::V6(ip) => {
+                self.put_long((ip.to_bits() >> 64) as u64);
+                self.put_long(ip.to_bits() as u64);
+            }
         }
     }
 
-    fn write(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let digits = self.text.get(..self.length).unwrap_or_default();
-        f.write_str(std::str::from_utf8(digits).map_err(|_| fmt::Error)?)
+    fn text(&self) -> &str {
+        let eights = self.eights.get(..self.length).unwrap_or_default();
+        // Digits are always UTF-8.
+        std::str::from_utf8(eights.as_flattened()).unwrap_or_default()
+    }
+}
+
+/// The eight digits of a number, made all at once in the bytes of a word.
+const fn hexadecimal(number: u32) -> [u8; 8] {
+    const EACH: u64 = 0x0101_0101_0101_0101;
+    /// What letters are away from where they would follow the digits.
+    const GAP: u64 = (b'A' - b'9' - 1) as u64;
+    let halves = number as u64;
+    let halves = (halves | halves << 16) & 0x0000_FFFF_0000_FFFF;
+    let bytes = (halves | halves << 8) & 0x00FF_00FF_00FF_00FF;
+    let digits = (bytes | bytes << 4) & 0x0F0F_0F0F_0F0F_0F0F;
+    let letters = (digits.wrapping_add(EACH.wrapping_mul(6)) >> 4) & EACH;
+    digits
+        .wrapping_add(EACH.wrapping_mul(b'0' as u64))
+        .wrapping_add(letters.wrapping_mul(GAP))
+        .to_be_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_digit_is_written_in_every_place() {
+        let mut number = 0x0123_4567_u32;
+        for _ in 0..16 {
+            number = number.wrapping_add(0x1111_1111);
+            for turn in 0..8 {
+                let number = number.rotate_left(4 * turn);
+                let expected = format!("{number:08X}");
+                assert_eq!(std::str::from_utf8(&hexadecimal(number)), Ok(&*expected));
+            }
+        }
     }
 }

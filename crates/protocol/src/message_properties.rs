@@ -66,7 +66,7 @@ impl MessageProperties {
         Self {
             encoded: Bytes::from_static(WAIT_ONLY.as_bytes()),
             is_own: true,
-            names: bit_of(property::WAIT_STORE_MSG_OK),
+            names: bit_of(property::WAIT_STORE_MSG_OK.as_bytes()),
             added: Added::NONE,
             map: OnceLock::new(),
         }
@@ -97,7 +97,7 @@ impl MessageProperties {
     }
 
     fn find(&self, name: &str) -> Option<&[u8]> {
-        if self.is_own && self.names & bit_of(name) == 0 {
+        if self.is_own && self.names & bit_of(name.as_bytes()) == 0 {
             return None;
         }
         find_property(&self.encoded, name)
@@ -131,7 +131,7 @@ impl MessageProperties {
         let mut text = String::with_capacity(length);
         self.write_with(&[(name, &value)], &mut text);
         self.encoded = text.into();
-        self.names |= bit_of(name);
+        self.names |= bit_of(name.as_bytes());
         self.map = OnceLock::new();
     }
 

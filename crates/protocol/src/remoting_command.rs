@@ -172,7 +172,7 @@ impl RemotingCommand {
         };
         let header_start = out.len();
         match serialize_type {
-            SerializeType::Json => header_json::encode(self, out)?,
+            SerializeType::Json => header_json::encode(self, out),
             SerializeType::RocketMq => header_rocketmq::encode(self, out)?,
         }
         let header_length = out.len().saturating_sub(header_start);

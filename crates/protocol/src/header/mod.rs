@@ -70,6 +70,8 @@ pub use send::{
 };
 pub use transaction::{CheckTransactionStateRequestHeader, EndTransactionRequestHeader};
 
+use std::str::FromStr;
+
 use crate::{CodecError, ExtFields};
 
 /// A header that travels as text fields of a command (Java `CommandCustomHeader`).
@@ -90,21 +92,26 @@ pub trait CommandCustomHeader: Sized {
 /// One field's text form.
 trait HeaderField: Sized {
     fn encode(&self, name: &'static str, fields: &mut ExtFields);
+
+    /// The value of a field that is there.
+    fn from_text(header: &'static str, field: &'static str, text: &str)
+    -> Result<Self, CodecError>;
+
     fn decode(
         header: &'static str,
-        name: &'static str,
+        field: &'static str,
         fields: &ExtFields,
-    ) -> Result<Self, CodecError>;
-}
+    ) -> Result<Self, CodecError> {
+        match fields.get(field) {
+            Some(text) => Self::from_text(header, field, text),
+            None => Self::absent(header, field),
+        }
+    }
 
-fn required<'a>(
-    header: &'static str,
-    field: &'static str,
-    fields: &'a ExtFields,
-) -> Result<&'a str, CodecError> {
-    fields
-        .get(field)
-        .ok_or(CodecError::MissingField { header, field })
+    /// What a field is that is not there.
+    fn absent(header: &'static str, field: &'static str) -> Result<Self, CodecError> {
+        Err(CodecError::MissingField { header, field })
+    }
 }
 
 impl HeaderField for String {
@@ -112,39 +119,60 @@ impl HeaderField for String {
         fields.set(name, self.as_str());
     }
 
-    fn decode(
-        header: &'static str,
-        name: &'static str,
-        fields: &ExtFields,
-    ) -> Result<Self, CodecError> {
-        required(header, name, fields).map(str::to_owned)
+    fn from_text(_: &'static str, _: &'static str, text: &str) -> Result<Self, CodecError> {
+        Ok(text.to_owned())
     }
 }
 
-macro_rules! parsed_field {
+fn parsed<T: FromStr>(
+    header: &'static str,
+    field: &'static str,
+    text: &str,
+) -> Result<T, CodecError> {
+    text.parse().map_err(|_| CodecError::BadField {
+        header,
+        field,
+        value: text.to_owned(),
+    })
+}
+
+macro_rules! integer_field {
     ($($kind:ty),+) => {$(
         impl HeaderField for $kind {
             fn encode(&self, name: &'static str, fields: &mut ExtFields) {
-                fields.set_displayed(name, self);
+                fields.set(name, itoa::Buffer::new().format(*self));
             }
 
-            fn decode(
+            fn from_text(
                 header: &'static str,
                 field: &'static str,
-                fields: &ExtFields,
+                text: &str,
             ) -> Result<Self, CodecError> {
-                let value = required(header, field, fields)?;
-                value.parse().map_err(|_| CodecError::BadField {
-                    header,
-                    field,
-                    value: value.to_owned(),
-                })
+                parsed(header, field, text)
             }
         }
     )+};
 }
 
-parsed_field!(i32, i64, bool);
+integer_field!(i32, i64);
+
+const fn bool_text(value: bool) -> &'static str {
+    if value { "true" } else { "false" }
+}
+
+impl HeaderField for bool {
+    fn encode(&self, name: &'static str, fields: &mut ExtFields) {
+        fields.set(name, bool_text(*self));
+    }
+
+    fn from_text(
+        header: &'static str,
+        field: &'static str,
+        text: &str,
+    ) -> Result<Self, CodecError> {
+        parsed(header, field, text)
+    }
+}
 
 impl<T: HeaderField> HeaderField for Option<T> {
     fn encode(&self, name: &'static str, fields: &mut ExtFields) {
@@ -153,15 +181,16 @@ impl<T: HeaderField> HeaderField for Option<T> {
         }
     }
 
-    fn decode(
+    fn from_text(
         header: &'static str,
-        name: &'static str,
-        fields: &ExtFields,
+        field: &'static str,
+        text: &str,
     ) -> Result<Self, CodecError> {
-        match fields.get(name) {
-            Some(_) => T::decode(header, name, fields).map(Some),
-            None => Ok(None),
-        }
+        T::from_text(header, field, text).map(Some)
+    }
+
+    fn absent(_: &'static str, _: &'static str) -> Result<Self, CodecError> {
+        Ok(None)
     }
 }
 

@@ -1,4 +1,4 @@
-use super::{CommandCustomHeader, HeaderField, header};
+use super::{CommandCustomHeader, HeaderField, bool_text, header};
 use crate::{CodecError, ExtFields};
 
 /// SEND_MESSAGE (10); the same fields under one-letter names are SEND_MESSAGE_V2 (310).
@@ -75,23 +75,36 @@ impl SendMessageRequestHeader {
         broker_name: Option<&str>,
         fields: &mut ExtFields,
     ) {
-        let [a, b, c, d, e, f, g, h, i, j, k, l, m, n] = names;
-        self.producer_group.encode(a, fields);
-        self.topic.encode(b, fields);
-        self.default_topic.encode(c, fields);
-        self.default_topic_queue_nums.encode(d, fields);
-        queue_id.encode(e, fields);
-        self.sys_flag.encode(f, fields);
-        self.born_timestamp.encode(g, fields);
-        self.flag.encode(h, fields);
-        self.properties.encode(i, fields);
-        self.reconsume_times.encode(j, fields);
-        self.unit_mode.encode(k, fields);
-        self.max_reconsume_times.encode(l, fields);
-        self.batch.encode(m, fields);
-        if let Some(broker_name) = broker_name {
-            fields.set(n, broker_name);
+        fn number<T: itoa::Integer>(buffer: &mut itoa::Buffer, number: T) -> Option<&str> {
+            Some(buffer.format(number))
         }
+        let [a, b, c, d, e, f, g, h, i, j, k, l, m, n] = names;
+        let mut buffers = [itoa::Buffer::new(); 7];
+        let [queue_nums, queue, sys_flag, born, flag, reconsumed, most] = &mut buffers;
+        fields.set_all([
+            (a, Some(&self.producer_group)),
+            (b, Some(&self.topic)),
+            (c, Some(&self.default_topic)),
+            (d, number(queue_nums, self.default_topic_queue_nums)),
+            (e, number(queue, queue_id)),
+            (f, number(sys_flag, self.sys_flag)),
+            (g, number(born, self.born_timestamp)),
+            (h, number(flag, self.flag)),
+            (i, self.properties.as_deref()),
+            (
+                j,
+                self.reconsume_times
+                    .and_then(|times| number(reconsumed, times)),
+            ),
+            (k, self.unit_mode.map(bool_text)),
+            (
+                l,
+                self.max_reconsume_times
+                    .and_then(|times| number(most, times)),
+            ),
+            (m, self.batch.map(bool_text)),
+            (n, broker_name),
+        ]);
     }
 
     fn decode_as(
