@@ -26,7 +26,8 @@ impl FilterMessageHook for Pulled {
     }
 
     fn filter_message(&self, context: &mut FilterMessageContext<'_>) {
-        self.0.fetch_add(context.messages().len(), Ordering::Relaxed);
+        self.0
+            .fetch_add(context.messages().len(), Ordering::Relaxed);
     }
 }
 

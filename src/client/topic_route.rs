@@ -25,11 +25,19 @@ pub(crate) struct TopicRoutes {
     brokers: Arc<BrokerAddressTable>,
     producers: Arc<ProducerTable>,
     consumers: Arc<ConsumerTable>,
-    table: Mutex<HashMap<String, Arc<TopicRouteData>>>,
+    table: Mutex<HashMap<String, KnownRoute>>,
     /// Which brokers hold the queues of static topics.
     endpoints: Mutex<HashMap<String, Arc<Endpoints>>>,
     /// Single flight: guards no data, is taken with a time limit, and spans the round trip.
     name_server: Mutex<()>,
+}
+
+/// A route, and the queues that consumers were brought with it: a route that stays as it is brings the
+/// same list again, which is then known without a look at it.
+#[derive(Debug, Clone)]
+struct KnownRoute {
+    route: Arc<TopicRouteData>,
+    subscribe_queues: Arc<[MessageQueue]>,
 }
 
 /// Which route to fetch for a topic.
@@ -61,6 +69,10 @@ impl TopicRoutes {
     }
 
     pub(crate) fn route(&self, topic: &str) -> Option<Arc<TopicRouteData>> {
+        self.known(topic).map(|known| known.route)
+    }
+
+    fn known(&self, topic: &str) -> Option<KnownRoute> {
         self.table.lock().get(topic).cloned()
     }
 
@@ -120,14 +132,18 @@ impl TopicRoutes {
         let fetched = fetched.sorted();
         let producers = self.producers.snapshot();
         let consumers = self.consumers.snapshot();
-        let unchanged = self.route(topic).is_some_and(|known| *known == fetched);
+        let known = self.known(topic).filter(|known| *known.route == fetched);
+        let unchanged = known.is_some();
         let awaited = producers
             .iter()
             .any(|(_, p)| p.is_publish_topic_need_update(topic))
             || consumers
                 .iter()
                 .any(|(_, c)| c.is_subscribe_topic_need_update(topic));
-        let subscribe_queues: Arc<[MessageQueue]> = subscribe_queues(topic, &fetched).into();
+        let subscribe_queues = known.map_or_else(
+            || subscribe_queues(topic, &fetched).into(),
+            |known| known.subscribe_queues,
+        );
         if unchanged && !awaited {
             // What counts is what each consumer holds, not what all know: one that an update has
             // missed would be short of queues for ever. (Java compares with the table alone.)
@@ -155,19 +171,21 @@ impl TopicRoutes {
         for (_, consumer) in consumers {
             consumer.update_topic_subscribe_info(topic, &subscribe_queues);
         }
-        self.table
-            .lock()
-            .insert(topic.to_owned(), Arc::new(fetched));
+        let known = KnownRoute {
+            route: Arc::new(fetched),
+            subscribe_queues,
+        };
+        self.table.lock().insert(topic.to_owned(), known);
     }
 
     /// Drops brokers that no route names any more (Java `MQClientInstance#cleanOfflineBroker`), and
     /// their connections, which Java leaves to their idle time.
     pub(crate) fn clean_offline_broker(&self) {
         let routes: Vec<_> = self.table.lock().values().cloned().collect();
-        let live: BTreeSet<String> = routes
+        let live: BTreeSet<&str> = routes
             .iter()
-            .flat_map(|route| &route.broker_datas)
-            .flat_map(|broker| broker.broker_addrs.values().cloned())
+            .flat_map(|known| &known.route.broker_datas)
+            .flat_map(|broker| broker.broker_addrs.values().map(String::as_str))
             .collect();
         for gone in self.brokers.clean_offline_broker(&live) {
             log::info!(
