@@ -59,8 +59,8 @@ pub(crate) fn cached(count: usize) -> Result<Figures, Failure> {
     let consumer = DefaultMQPushConsumer::builder("group-0")
         .namesrv_addr(&servers.namesrv)
         .consume_from_where(ConsumeFromWhere::ConsumeFromFirstOffset)
-        .pull_threshold_for_queue(u64::try_from(count)?)
-        .consume_concurrently_max_span(u64::try_from(count)?)
+        .pull_threshold_for_queue(u64::try_from(per_queue)?)
+        .consume_concurrently_max_span(u64::try_from(per_queue)?)
         .filter_message_hook(Pulled(Arc::clone(&pulled)))
         .subscribe(&topic_name(0), "*")
         .message_listener(
