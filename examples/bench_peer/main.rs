@@ -17,6 +17,8 @@
 mod computing;
 mod consuming;
 mod measure;
+#[path = "../support/process.rs"]
+mod process;
 mod sending;
 mod waking;
 

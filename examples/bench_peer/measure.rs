@@ -6,6 +6,8 @@ use std::fmt::Write as _;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
+pub(crate) use crate::process::{Stopwatch, status};
+
 pub(crate) type Failure = Box<dyn Error + Send + Sync>;
 
 /// Pairs of `--key value`.
@@ -50,49 +52,6 @@ impl Options {
     pub(crate) fn group(&self) -> &str {
         self.text("group", "bench_group")
     }
-}
-
-/// Wall time and the processor time of this process, from a moment on.
-pub(crate) struct Stopwatch {
-    begun: Instant,
-    cpu: Duration,
-}
-
-impl Stopwatch {
-    pub(crate) fn start() -> Self {
-        Self {
-            begun: Instant::now(),
-            cpu: cpu_time(),
-        }
-    }
-
-    pub(crate) fn wall_s(&self) -> f64 {
-        self.begun.elapsed().as_secs_f64()
-    }
-
-    pub(crate) fn cpu_s(&self) -> f64 {
-        cpu_time().saturating_sub(self.cpu).as_secs_f64()
-    }
-}
-
-#[cfg(unix)]
-fn cpu_time() -> Duration {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-    Duration::try_from(time).unwrap_or_default()
-}
-
-#[cfg(not(unix))]
-fn cpu_time() -> Duration {
-    Duration::ZERO
-}
-
-/// A number of `/proc/self/status`; 0 where there is none.
-pub(crate) fn status(name: &str) -> f64 {
-    let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let of_name = |line: &str| Some(line.strip_prefix(name)?.strip_prefix(':')?.to_owned());
-    let value = text.lines().find_map(of_name).unwrap_or_default();
-    let number = value.split_whitespace().next();
-    number.and_then(|n| n.parse().ok()).unwrap_or(0.0)
 }
 
 /// One line of results, made field by field.

@@ -141,7 +141,7 @@ impl BrokerAddressTable {
     ///
     /// # Java
     /// `MQClientInstance#cleanOfflineBroker`, where the live ones are those of the cached routes.
-    pub(crate) fn clean_offline_broker(&self, live: &BTreeSet<String>) -> Vec<BrokerAddress> {
+    pub(crate) fn clean_offline_broker(&self, live: &BTreeSet<&str>) -> Vec<BrokerAddress> {
         let mut removed = Vec::new();
         self.brokers.write().retain(|name, addresses| {
             addresses.retain(|id, address| {
@@ -258,7 +258,7 @@ mod tests {
     #[test]
     fn offline_addresses_go_and_so_do_brokers_without_any() {
         let table = table();
-        let live = ["a0", "a3", "elsewhere"].map(str::to_owned).into();
+        let live = ["a0", "a3", "elsewhere"].into();
         let removed = table.clean_offline_broker(&live);
         assert_eq!(addresses(&removed), ["a1", "b2"]);
         assert_eq!(addresses(&table.all_addresses()), ["a0", "a3"]);

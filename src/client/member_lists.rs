@@ -126,7 +126,7 @@ struct Asking {
     /// When the next broker is asked whether or not one has answered.
     ask_another_at: Option<Instant>,
     /// An answer that another broker is to confirm, sorted.
-    to_confirm: Option<Vec<String>>,
+    to_confirm: Option<Arc<[String]>>,
     last_error: Option<Error>,
     again: Option<AskFirst>,
 }
@@ -228,7 +228,7 @@ impl MemberQuestions {
                     "{} knows no member of the group",
                     question.addr
                 ))),
-                answer => answer,
+                answer => answer.map(Arc::from),
             };
             self.take_in(&question, &answer, now, decide);
         }
@@ -239,7 +239,7 @@ impl MemberQuestions {
     fn take_in(
         &mut self,
         question: &Question,
-        answer: &Result<Vec<String>>,
+        answer: &Result<Arc<[String]>>,
         now: Instant,
         decide: &mut dyn FnMut(&str, &str, Outcome<'_>) -> Verdict,
     ) {
@@ -247,7 +247,7 @@ impl MemberQuestions {
             Ok(_) => drop(self.asked_last.remove(&question.addr)),
             Err(_) => self.ask_last(&question.addr, now),
         }
-        let mut again = Vec::new();
+        let mut again: BTreeMap<AskFirst, Vec<String>> = BTreeMap::new();
         for (topic, number) in &question.topics {
             let key = (question.group.clone(), topic.clone());
             let Some(asking) = self.topics.get_mut(&key).filter(|a| a.number == *number) else {
@@ -289,15 +289,16 @@ impl MemberQuestions {
             if has_decided {
                 let asking = self.topics.remove(&key);
                 if let Some(ask_first) = asking.and_then(|asking| asking.again) {
-                    again.push((topic.clone(), ask_first));
+                    again.entry(ask_first).or_default().push(topic.clone());
                 }
             } else {
                 asking.to_confirm = Some(sorted(cid_all));
                 asking.ask_another_at = Some(now);
             }
         }
-        for (topic, ask_first) in again {
-            self.ask(&question.group, vec![topic], &ask_first, now);
+        // Together, so that they share a question once more.
+        for (ask_first, topics) in again {
+            self.ask(&question.group, topics, &ask_first, now);
         }
     }
 
@@ -393,10 +394,10 @@ fn other_than_asked(reason: String) -> Error {
     }
 }
 
-fn sorted(cid_all: &[String]) -> Vec<String> {
+fn sorted(cid_all: &[String]) -> Arc<[String]> {
     let mut sorted = cid_all.to_vec();
     sorted.sort();
-    sorted
+    sorted.into()
 }
 
 #[cfg(test)]

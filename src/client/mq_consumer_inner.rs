@@ -8,8 +8,8 @@ use crate::sync::Arc;
 /// The members of a group as a broker names them.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Members<'a> {
-    /// One entry a connection, in no order; not empty.
-    pub(crate) cid_all: &'a [String],
+    /// One entry a connection, in no order; not empty. All topics that share a question share it.
+    pub(crate) cid_all: &'a Arc<[String]>,
     /// Whether a second broker says the same, or there is none to ask.
     pub(crate) confirmed: bool,
 }
@@ -45,11 +45,15 @@ pub(crate) trait MQConsumerInner: Send + Sync {
     fn is_ready(&self) -> bool;
 
     /// Begins a look at its queues: does what needs no list of members, and returns the topics that
-    /// need one. This and [`rebalance_by_topic`](Self::rebalance_by_topic) are called by one thread.
+    /// need one. This, [`rebalance_by_topic`](Self::rebalance_by_topic) and
+    /// [`end_rebalance`](Self::end_rebalance) are called by one thread.
     fn begin_rebalance(self: Arc<Self>) -> Vec<String>;
 
     /// Makes the queues of a topic that it works on those that are its own among these members.
     fn rebalance_by_topic(self: Arc<Self>, topic: &str, members: Members<'_>) -> TopicBalance;
+
+    /// Ends a look, or a part of one: tells the brokers if its queues have changed in it.
+    fn end_rebalance(&self);
 
     /// How it does, for an administrator.
     fn consumer_running_info(&self) -> ConsumerRunningInfo;

@@ -1,6 +1,6 @@
 //! The thread that keeps each group balanced.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use log::Level;
@@ -179,9 +179,16 @@ impl ServiceThread for RebalanceService {
             }
             let consumers: Consumers = self.consumers.snapshot().into_iter().collect();
             self.begin_looks(&consumers, &mut paces, &mut questions);
+            let mut looked_at = BTreeSet::new();
             questions.work_off(now(), &mut |group, topic, outcome| {
+                if !looked_at.contains(group) {
+                    looked_at.insert(group.to_owned());
+                }
                 self.rebalance_by_topic(&consumers, &mut paces, (group, topic), outcome)
             });
+            for consumer in looked_at.iter().filter_map(|group| consumers.get(group)) {
+                consumer.end_rebalance();
+            }
             next = add(now(), self.wait_interval);
             for (group, pace) in &paces {
                 // One that starts still has the thread woken when it is ready.

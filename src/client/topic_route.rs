@@ -1,7 +1,7 @@
 //! Routes: fetched from name servers, compared, and pushed to those who use the topic.
 
 use std::borrow::Cow;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 use rocketmq_protocol::MessageQueue;
@@ -13,10 +13,10 @@ use super::group_registry::{ConsumerTable, ProducerTable};
 use super::static_topic::{
     Endpoints, MOCK_BROKER_PREFIX, NO_BROKER, endpoints, publish_queues, subscribe_queues,
 };
-use super::{MQClientApi, TopicPublishInfo};
+use super::{MQClientApi, MQConsumerInner, MQProducerInner, TopicPublishInfo};
 use crate::error::{Error, Result};
 use crate::service::{ServiceContext, ServiceThread};
-use crate::sync::{Arc, Deadline, Mutex};
+use crate::sync::{Arc, Deadline, Mutex, Weak};
 
 /// What is known of the routes of all topics that somebody here uses.
 #[derive(Debug)]
@@ -25,11 +25,19 @@ pub(crate) struct TopicRoutes {
     brokers: Arc<BrokerAddressTable>,
     producers: Arc<ProducerTable>,
     consumers: Arc<ConsumerTable>,
-    table: Mutex<HashMap<String, Arc<TopicRouteData>>>,
+    table: Mutex<HashMap<String, KnownRoute>>,
     /// Which brokers hold the queues of static topics.
     endpoints: Mutex<HashMap<String, Arc<Endpoints>>>,
     /// Single flight: guards no data, is taken with a time limit, and spans the round trip.
     name_server: Mutex<()>,
+}
+
+/// A route, and the queues that consumers were brought with it: a route that stays as it is brings the
+/// same list again, which is then known without a look at it.
+#[derive(Debug, Clone)]
+struct KnownRoute {
+    route: Arc<TopicRouteData>,
+    subscribe_queues: Arc<[MessageQueue]>,
 }
 
 /// Which route to fetch for a topic.
@@ -61,6 +69,10 @@ impl TopicRoutes {
     }
 
     pub(crate) fn route(&self, topic: &str) -> Option<Arc<TopicRouteData>> {
+        self.known(topic).map(|known| known.route)
+    }
+
+    fn known(&self, topic: &str) -> Option<KnownRoute> {
         self.table.lock().get(topic).cloned()
     }
 
@@ -90,6 +102,30 @@ impl TopicRoutes {
         which: RouteOf,
         deadline: Deadline,
     ) -> Result<bool> {
+        self.update_for(topic, which, deadline, || Users {
+            producers: self
+                .producers
+                .snapshot()
+                .into_iter()
+                .map(|(_, p)| p)
+                .collect(),
+            consumers: self
+                .consumers
+                .snapshot()
+                .into_iter()
+                .map(|(_, c)| c)
+                .collect(),
+        })
+    }
+
+    /// The same for those of all clients that `users` names once the route is there.
+    fn update_for(
+        &self,
+        topic: &str,
+        which: RouteOf,
+        deadline: Deadline,
+        users: impl FnOnce() -> Users,
+    ) -> Result<bool> {
         let Some(_single_flight) = self.name_server.try_lock_until(deadline.instant()) else {
             return Err(Error::RemotingTooMuchRequest {
                 reason: format!("route of {topic}: another request to the name server hangs"),
@@ -112,26 +148,32 @@ impl TopicRoutes {
         let Some(fetched) = fetched else {
             return Ok(false);
         };
-        self.publish(topic, fetched);
+        self.publish(topic, fetched, users());
         Ok(true)
     }
 
-    fn publish(&self, topic: &str, fetched: TopicRouteData) {
+    fn publish(&self, topic: &str, fetched: TopicRouteData, users: Users) {
         let fetched = fetched.sorted();
-        let producers = self.producers.snapshot();
-        let consumers = self.consumers.snapshot();
-        let unchanged = self.route(topic).is_some_and(|known| *known == fetched);
+        let Users {
+            producers,
+            consumers,
+        } = users;
+        let known = self.known(topic).filter(|known| *known.route == fetched);
+        let unchanged = known.is_some();
         let awaited = producers
             .iter()
-            .any(|(_, p)| p.is_publish_topic_need_update(topic))
+            .any(|p| p.is_publish_topic_need_update(topic))
             || consumers
                 .iter()
-                .any(|(_, c)| c.is_subscribe_topic_need_update(topic));
-        let subscribe_queues: Arc<[MessageQueue]> = subscribe_queues(topic, &fetched).into();
+                .any(|c| c.is_subscribe_topic_need_update(topic));
+        let subscribe_queues = known.map_or_else(
+            || subscribe_queues(topic, &fetched).into(),
+            |known| known.subscribe_queues,
+        );
         if unchanged && !awaited {
             // What counts is what each consumer holds, not what all know: one that an update has
             // missed would be short of queues for ever. (Java compares with the table alone.)
-            for (_, consumer) in consumers {
+            for consumer in consumers {
                 consumer.update_topic_subscribe_info(topic, &subscribe_queues);
             }
             return;
@@ -149,25 +191,27 @@ impl TopicRoutes {
         }
         let (publish_queues, _) = publish_queues(topic, &fetched);
         let info = Arc::new(TopicPublishInfo::new(publish_queues));
-        for (_, producer) in producers {
+        for producer in producers {
             producer.update_topic_publish_info(topic, &info);
         }
-        for (_, consumer) in consumers {
+        for consumer in consumers {
             consumer.update_topic_subscribe_info(topic, &subscribe_queues);
         }
-        self.table
-            .lock()
-            .insert(topic.to_owned(), Arc::new(fetched));
+        let known = KnownRoute {
+            route: Arc::new(fetched),
+            subscribe_queues,
+        };
+        self.table.lock().insert(topic.to_owned(), known);
     }
 
     /// Drops brokers that no route names any more (Java `MQClientInstance#cleanOfflineBroker`), and
     /// their connections, which Java leaves to their idle time.
     pub(crate) fn clean_offline_broker(&self) {
         let routes: Vec<_> = self.table.lock().values().cloned().collect();
-        let live: BTreeSet<String> = routes
+        let live: BTreeSet<&str> = routes
             .iter()
-            .flat_map(|route| &route.broker_datas)
-            .flat_map(|broker| broker.broker_addrs.values().cloned())
+            .flat_map(|known| &known.route.broker_datas)
+            .flat_map(|broker| broker.broker_addrs.values().map(String::as_str))
             .collect();
         for gone in self.brokers.clean_offline_broker(&live) {
             log::info!(
@@ -179,18 +223,44 @@ impl TopicRoutes {
         }
     }
 
-    fn topics_in_use(&self) -> BTreeSet<String> {
-        let subscribed = self
-            .consumers
-            .snapshot()
-            .into_iter()
-            .flat_map(|(_, c)| c.subscribed_topics());
-        let published = self
-            .producers
-            .snapshot()
-            .into_iter()
-            .flat_map(|(_, p)| p.publish_topic_list());
-        subscribed.chain(published).collect()
+    /// The topics in use with their users, so that each of many groups is told of its own topics only.
+    fn users_by_topic(&self) -> BTreeMap<String, WeakUsers> {
+        let mut by_topic: BTreeMap<String, WeakUsers> = BTreeMap::new();
+        for (_, consumer) in self.consumers.snapshot() {
+            for topic in consumer.subscribed_topics() {
+                let users = by_topic.entry(topic).or_default();
+                users.consumers.push(Arc::downgrade(&consumer));
+            }
+        }
+        for (_, producer) in self.producers.snapshot() {
+            for topic in producer.publish_topic_list() {
+                let users = by_topic.entry(topic).or_default();
+                users.producers.push(Arc::downgrade(&producer));
+            }
+        }
+        by_topic
+    }
+}
+
+/// Clients that are told of a route.
+struct Users {
+    producers: Vec<Arc<dyn MQProducerInner>>,
+    consumers: Vec<Arc<dyn MQConsumerInner>>,
+}
+
+/// The same while other topics are asked for, which keeps nobody alive.
+#[derive(Default)]
+struct WeakUsers {
+    producers: Vec<Weak<dyn MQProducerInner>>,
+    consumers: Vec<Weak<dyn MQConsumerInner>>,
+}
+
+impl WeakUsers {
+    fn upgrade(&self) -> Users {
+        Users {
+            producers: self.producers.iter().filter_map(Weak::upgrade).collect(),
+            consumers: self.consumers.iter().filter_map(Weak::upgrade).collect(),
+        }
     }
 }
 
@@ -228,14 +298,15 @@ impl ServiceThread for TopicRouteService {
     fn run(&self, context: &ServiceContext) {
         loop {
             context.wait_for_running(self.interval);
-            for topic in self.routes.topics_in_use() {
+            for (topic, users) in self.routes.users_by_topic() {
                 if context.is_stopped() {
                     return;
                 }
                 let deadline = Deadline::after(self.timeout);
+                let users = || users.upgrade();
                 match self
                     .routes
-                    .update_topic_route_info(&topic, RouteOf::Topic, deadline)
+                    .update_for(&topic, RouteOf::Topic, deadline, users)
                 {
                     Ok(true) => {}
                     Ok(false) => log::debug!("topic {topic} is not known to the name server"),

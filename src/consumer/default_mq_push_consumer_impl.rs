@@ -43,6 +43,8 @@ pub(super) struct DefaultMQPushConsumerImpl {
     /// Set at the end of the start: one look at the group is enough for all that it learnt.
     ready: AtomicBool,
     suspended: AtomicBool,
+    /// Whether a look has changed queues and the brokers are still to be told, once for all topics.
+    queues_changed: AtomicBool,
     /// In milliseconds since 1970; 0 before the start.
     started_at: AtomicI64,
     /// Whether pulls wait because of `max_retained_bytes`.
@@ -102,6 +104,7 @@ impl DefaultMQPushConsumerImpl {
             member: Member::new(Role::Consumer, group, client_config, manager),
             ready: AtomicBool::new(false),
             suspended: AtomicBool::new(false),
+            queues_changed: AtomicBool::new(false),
             started_at: AtomicI64::new(0),
             waits_for_memory: AtomicBool::new(false),
             held_pulls: HeldPulls::new(),
@@ -241,9 +244,7 @@ impl DefaultMQPushConsumerImpl {
         mq_divided: &[MessageQueue],
     ) {
         self.subscriptions.queues_changed();
-        if let Some(instance) = self.instance() {
-            instance.heartbeat_soon();
-        }
+        self.queues_changed.store(true, Ordering::Release);
         if self.queue_changes.has_listener() {
             let namespace = &self.config.namespace;
             let unwrapped = |queues: &[MessageQueue]| -> Vec<MessageQueue> {
@@ -385,6 +386,14 @@ impl MQConsumerInner for DefaultMQPushConsumerImpl {
         let hooks = RebalancePushImpl(&self);
         self.rebalance
             .rebalance_by_topic(instance.client_id(), topic, members, &hooks)
+    }
+
+    fn end_rebalance(&self) {
+        if self.queues_changed.swap(false, Ordering::AcqRel) {
+            if let Some(instance) = self.instance() {
+                instance.heartbeat_soon();
+            }
+        }
     }
 
     fn consumer_running_info(&self) -> ConsumerRunningInfo {

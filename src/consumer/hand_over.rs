@@ -1,24 +1,49 @@
 //! How a queue leaves: what the listener has in hands is finished first, for a bounded time.
 
+use std::collections::HashMap;
+
 use rocketmq_protocol::MessageQueue;
 
 use super::default_mq_push_consumer_impl::DefaultMQPushConsumerImpl;
 use super::process_queue::ProcessQueue;
 use crate::sync::{Arc, Mutex};
 
-/// Queues that are in the table no more while the listener still has messages of them.
+/// Queues that are in the table no more while the listener still has messages of them. One may be
+/// given up again before it has been given up wholly.
 #[derive(Debug, Default)]
-pub(super) struct HandOver(Mutex<Vec<(MessageQueue, Arc<ProcessQueue>)>>);
+pub(super) struct HandOver(Mutex<HashMap<MessageQueue, Vec<Arc<ProcessQueue>>>>);
 
 impl HandOver {
     /// Whether a queue is still being given up. Until it is not, its offset is not known.
     pub(super) fn is_under_way(&self, mq: &MessageQueue) -> bool {
-        self.0.lock().iter().any(|(leaving, _)| leaving == mq)
+        self.0.lock().contains_key(mq)
     }
 
     /// Takes all out, at the end: who takes them drops them.
     pub(super) fn take_all(&self) -> Vec<(MessageQueue, Arc<ProcessQueue>)> {
-        std::mem::take(&mut *self.0.lock())
+        let leaving = std::mem::take(&mut *self.0.lock());
+        let of_queue = |(mq, states): (MessageQueue, Vec<_>)| {
+            states.into_iter().map(move |state| (mq.clone(), state))
+        };
+        leaving.into_iter().flat_map(of_queue).collect()
+    }
+
+    fn add(&self, mq: &MessageQueue, queue: &Arc<ProcessQueue>) {
+        let mut leaving = self.0.lock();
+        leaving
+            .entry(mq.clone())
+            .or_default()
+            .push(Arc::clone(queue));
+    }
+
+    fn remove(&self, mq: &MessageQueue, queue: &Arc<ProcessQueue>) {
+        let mut leaving = self.0.lock();
+        if let Some(of_queue) = leaving.get_mut(mq) {
+            of_queue.retain(|other| !Arc::ptr_eq(other, queue));
+            if of_queue.is_empty() {
+                leaving.remove(mq);
+            }
+        }
     }
 }
 
@@ -43,10 +68,7 @@ impl DefaultMQPushConsumerImpl {
         }
         let time = self.config.hand_over_grace / 2;
         // Before it is given up: a listener that finishes right then finds it.
-        self.hand_over
-            .0
-            .lock()
-            .push((mq.clone(), Arc::clone(queue)));
+        self.hand_over.add(mq, queue);
         if queue.give_up() || time.is_zero() {
             self.finish_hand_over(mq, queue);
             return true;
@@ -69,7 +91,6 @@ impl DefaultMQPushConsumerImpl {
             return;
         };
         self.offsets.drop_and_persist(&instance, mq, queue);
-        let mut leaving = self.hand_over.0.lock();
-        leaving.retain(|(_, other)| !Arc::ptr_eq(other, queue));
+        self.hand_over.remove(mq, queue);
     }
 }

@@ -177,7 +177,7 @@ impl DefaultMQPushConsumerImpl {
         );
         let own = match of_topic {
             (None, None) => 1,
-            _ => self.own_queue_count(topic).max(1),
+            _ => (self.rebalance.process_queue_count(topic) as u64).max(1),
         };
         let part = |of_topic: Option<u64>, of_queue: u64| {
             of_topic.map_or(of_queue, |whole| (whole / own).max(1))
@@ -186,11 +186,6 @@ impl DefaultMQPushConsumerImpl {
             part(of_topic.0, config.pull_threshold_for_queue),
             part(of_topic.1, config.pull_threshold_size_for_queue),
         )
-    }
-
-    fn own_queue_count(&self, topic: &str) -> u64 {
-        let queues = self.rebalance.process_queues();
-        queues.iter().filter(|(mq, _)| mq.topic() == topic).count() as u64
     }
 
     fn process_has_enough(&self) -> bool {

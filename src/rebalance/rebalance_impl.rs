@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use rocketmq_protocol::{MessageQueue, sort_utf16};
+use rocketmq_protocol::{MessageQueue, compare_utf16, sort_utf16};
 
 use super::{AllocateMessageQueueStrategy, WorkingState, rebalance_plan};
 use crate::client::{Members, TopicBalance};
@@ -51,29 +51,45 @@ pub(crate) struct RebalanceImpl<Q> {
 }
 
 /// One list of members, as a broker named them and in Java's order; brokers name them alike for as
-/// long as the group stays as it is.
+/// long as the group stays as it is, and the topics of one look share one list.
 #[derive(Default)]
 struct KnownMembers {
-    named: Vec<String>,
+    named: Arc<[String]>,
     sorted: Arc<[String]>,
 }
 
 impl KnownMembers {
-    fn sorted(&mut self, named: &[String]) -> Arc<[String]> {
-        if self.named != named {
-            let mut sorted = named.to_vec();
-            sort_client_ids(&mut sorted);
-            self.named = named.to_vec();
-            self.sorted = sorted.into();
+    fn sorted(&mut self, named: &Arc<[String]>) -> Arc<[String]> {
+        if !is_same(&self.named, named) {
+            if self.named != *named {
+                let mut sorted = named.to_vec();
+                sort_client_ids(&mut sorted);
+                self.sorted = sorted.into();
+            }
+            self.named = Arc::clone(named);
         }
         Arc::clone(&self.sorted)
     }
+}
+
+/// Whether two lists are one.
+fn is_same<T>(a: &Arc<[T]>, b: &Arc<[T]>) -> bool {
+    Arc::ptr_eq(a, b)
 }
 
 struct ProcessQueueTable<Q> {
     queues: BTreeMap<MessageQueue, Arc<Q>>,
     /// Set at the end: a round that is under way adds nothing any more.
     closed: bool,
+}
+
+impl<Q> ProcessQueueTable<Q> {
+    /// The queues of a topic, sorted. They lie side by side, so other topics cost nothing.
+    fn of_topic(&self, topic: &str) -> impl Iterator<Item = (&MessageQueue, &Arc<Q>)> {
+        let first = MessageQueue::new(topic, "", i32::MIN);
+        let from_there = self.queues.range(first..);
+        from_there.take_while(move |(mq, _)| mq.topic() == topic)
+    }
 }
 
 impl<Q: WorkingQueue> RebalanceImpl<Q> {
@@ -103,9 +119,17 @@ impl<Q: WorkingQueue> RebalanceImpl<Q> {
     /// Takes over the queues of a topic. Returns whether they are others than before.
     pub(crate) fn set_topic_queues(&self, topic: &str, queues: &Arc<[MessageQueue]>) -> bool {
         let mut table = self.topic_subscribe_info.lock();
-        let changed = table.get(topic).is_none_or(|known| known != queues);
-        table.insert(topic.to_owned(), Arc::clone(queues));
-        changed
+        match table.get_mut(topic) {
+            Some(known) => {
+                let changed = !is_same(known, queues) && known != queues;
+                *known = Arc::clone(queues);
+                changed
+            }
+            None => {
+                table.insert(topic.to_owned(), Arc::clone(queues));
+                true
+            }
+        }
     }
 
     pub(crate) fn topic_queues(&self, topic: &str) -> Option<Arc<[MessageQueue]>> {
@@ -120,6 +144,11 @@ impl<Q: WorkingQueue> RebalanceImpl<Q> {
             .iter()
             .map(|(mq, queue)| (mq.clone(), Arc::clone(queue)))
             .collect()
+    }
+
+    /// How many queues of a topic are worked on.
+    pub(crate) fn process_queue_count(&self, topic: &str) -> usize {
+        self.process_queues.lock().of_topic(topic).count()
     }
 
     /// Takes a queue out, if it is still this one.
@@ -186,7 +215,7 @@ impl<Q: WorkingQueue> RebalanceImpl<Q> {
             return TopicBalance::Balanced;
         };
         let cid_all = self.members.lock().sorted(members.cid_all);
-        if cid_all.iter().filter(|cid| *cid == client_id).count() > 1 {
+        if times_of(client_id, &cid_all) > 1 {
             log::warn!(
                 "group {}: its broker has more than one member {client_id}: unless this client has \
                  just connected anew, another one has the same id, and both consume the same queues; \
@@ -244,8 +273,11 @@ impl<Q: WorkingQueue> RebalanceImpl<Q> {
         let mut allocated = allocated.map_err(|error| format!("strategy {name}: {error}"))?;
         allocated.sort();
         allocated.dedup();
+        let mut all = mq_all.iter().peekable();
         allocated.retain(|mq| {
-            let is_known = mq_all.binary_search(mq).is_ok();
+            // Both are sorted, so each queue of the topic is passed once.
+            while all.next_if(|next| *next != mq && *next < mq).is_some() {}
+            let is_known = all.peek().is_some_and(|next| *next == mq);
             if !is_known && mq.topic() == topic {
                 log::warn!(
                     "group {group}: strategy {name} gave {mq}, which is none of the topic's {} \
@@ -260,8 +292,8 @@ impl<Q: WorkingQueue> RebalanceImpl<Q> {
 
     fn would_shrink(&self, topic: &str, allocated: &[MessageQueue]) -> bool {
         let table = self.process_queues.lock();
-        let mut of_topic = table.queues.keys().filter(|mq| mq.topic() == topic);
-        of_topic.any(|mq| allocated.binary_search(mq).is_err())
+        let mut of_topic = table.of_topic(topic);
+        of_topic.any(|(mq, _)| allocated.binary_search(mq).is_err())
     }
 
     /// Carries the plan out (Java `RebalanceImpl#updateProcessQueueTableInRebalance`). Returns
@@ -273,11 +305,13 @@ impl<Q: WorkingQueue> RebalanceImpl<Q> {
         shared: bool,
         hooks: &H,
     ) -> bool {
-        let working: BTreeMap<MessageQueue, Arc<Q>> = self
-            .process_queues()
-            .into_iter()
-            .filter(|(mq, _)| mq.topic() == topic)
-            .collect();
+        let working: Vec<(MessageQueue, Arc<Q>)> = {
+            let table = self.process_queues.lock();
+            let of_topic = table.of_topic(topic);
+            of_topic
+                .map(|(mq, queue)| (mq.clone(), Arc::clone(queue)))
+                .collect()
+        };
         let states: Vec<_> = working
             .iter()
             .map(|(mq, queue)| (mq.clone(), queue.working_state()))
@@ -285,7 +319,8 @@ impl<Q: WorkingQueue> RebalanceImpl<Q> {
         let plan = rebalance_plan(&states, allocated);
         let mut changed = false;
         for (mq, reason) in plan.drop {
-            let Some(queue) = working.get(&mq) else {
+            let at = working.binary_search_by(|(other, _)| other.cmp(&mq));
+            let Some((_, queue)) = at.ok().and_then(|at| working.get(at)) else {
                 continue;
             };
             if hooks.remove_unnecessary_message_queue(&mq, queue) {
@@ -316,15 +351,9 @@ impl<Q: WorkingQueue> RebalanceImpl<Q> {
 
     fn is_working_on(&self, topic: &str, allocated: &[MessageQueue]) -> bool {
         let table = self.process_queues.lock();
-        let working: BTreeSet<&MessageQueue> = table
-            .queues
-            .iter()
-            .filter(|(mq, queue)| {
-                mq.topic() == topic && queue.working_state() == WorkingState::Active
-            })
-            .map(|(mq, _)| mq)
-            .collect();
-        working == allocated.iter().collect()
+        let of_topic = table.of_topic(topic);
+        let active = of_topic.filter(|(_, queue)| queue.working_state() == WorkingState::Active);
+        active.map(|(mq, _)| mq).eq(allocated)
     }
 
     /// Java `RebalanceImpl#truncateMessageQueueNotMyTopic`; here the offset is saved first.
@@ -333,13 +362,30 @@ impl<Q: WorkingQueue> RebalanceImpl<Q> {
         topics: &BTreeSet<String>,
         hooks: &H,
     ) {
-        for (mq, queue) in self.process_queues() {
-            if !topics.contains(mq.topic()) && hooks.remove_unnecessary_message_queue(&mq, &queue) {
+        let others: Vec<_> = {
+            let table = self.process_queues.lock();
+            let others = table
+                .queues
+                .iter()
+                .filter(|(mq, _)| !topics.contains(mq.topic()));
+            others
+                .map(|(mq, queue)| (mq.clone(), Arc::clone(queue)))
+                .collect()
+        };
+        for (mq, queue) in others {
+            if hooks.remove_unnecessary_message_queue(&mq, &queue) {
                 self.remove(&mq, &queue);
                 log::info!("group {}: unsubscribed {mq}", self.consumer_group);
             }
         }
     }
+}
+
+/// How often an id is in a sorted list.
+fn times_of(client_id: &str, sorted: &[String]) -> usize {
+    let before = sorted.partition_point(|cid| compare_utf16(cid, client_id).is_lt());
+    let from_there = sorted.iter().skip(before);
+    from_there.take_while(|cid| *cid == client_id).count()
 }
 
 /// Into the order in which Java's members of a group see each other.

@@ -1,4 +1,4 @@
-use std::collections::{BTreeMap, BTreeSet};
+use std::borrow::Cow;
 
 use rocketmq_protocol::MessageQueue;
 
@@ -40,6 +40,8 @@ pub(crate) struct RebalancePlan {
 
 /// Compares the queues of a topic that the consumer works on with those that it is allocated.
 ///
+/// Both lists are walked along side by side, each put in order before if it is not.
+///
 /// # Java
 /// `RebalanceImpl#updateProcessQueueTableInRebalance`, the decisions without the effects. One
 /// decision differs: Java leaves a half-dropped queue that is allocated again alone until its pull
@@ -48,14 +50,29 @@ pub(crate) fn rebalance_plan(
     working: &[(MessageQueue, WorkingState)],
     allocated: &[MessageQueue],
 ) -> RebalancePlan {
-    let working: BTreeMap<&MessageQueue, WorkingState> =
-        working.iter().map(|(mq, state)| (mq, *state)).collect();
-    let allocated: BTreeSet<&MessageQueue> = allocated.iter().collect();
+    let working = in_order(working, |(mq, _)| mq);
+    let allocated = in_order(allocated, |mq| mq);
+    let mut allocated = allocated.iter().peekable();
 
     let mut plan = RebalancePlan::default();
-    for (&mq, &state) in &working {
+    for (mq, state) in working.iter() {
+        let mut is_allocated = false;
+        while let Some(next) = allocated.peek() {
+            // Mostly they are the same, which is seen at once, and then nothing has to be compared.
+            is_allocated = *next == mq;
+            if !is_allocated && *next > mq {
+                break;
+            }
+            if !is_allocated || *state != WorkingState::Active {
+                plan.add.push((*next).clone());
+            }
+            allocated.next();
+            if is_allocated {
+                break;
+            }
+        }
         let reason = match state {
-            _ if !allocated.contains(mq) => DropReason::NotAllocated,
+            _ if !is_allocated => DropReason::NotAllocated,
             WorkingState::PullExpired => DropReason::PullExpired,
             WorkingState::DropPending => DropReason::DropPending,
             WorkingState::Active => {
@@ -65,16 +82,25 @@ pub(crate) fn rebalance_plan(
         };
         plan.drop.push((mq.clone(), reason));
     }
-    plan.add = allocated
-        .into_iter()
-        .filter(|mq| working.get(mq) != Some(&WorkingState::Active))
-        .cloned()
-        .collect();
+    plan.add.extend(allocated.cloned());
     plan
+}
+
+/// The items in the order of their queues, each queue once; not copied if they are so already.
+fn in_order<T: Clone>(items: &[T], queue: impl Fn(&T) -> &MessageQueue) -> Cow<'_, [T]> {
+    if items.is_sorted_by(|a, b| queue(a) < queue(b)) {
+        return Cow::Borrowed(items);
+    }
+    let mut items = items.to_vec();
+    items.sort_by(|a, b| queue(a).cmp(queue(b)));
+    items.dedup_by(|later, kept| queue(later) == queue(kept));
+    Cow::Owned(items)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
     use crate::random::SplitMix64;
 

@@ -76,7 +76,7 @@ impl Cluster {
     /// see it in the routes of those that are created there.
     ///
     /// # Errors
-    /// [`io::ErrorKind::InvalidInput`] when there are 26 already; otherwise what the system says to
+    /// [`io::ErrorKind::InvalidInput`] when there are 702 already; otherwise what the system says to
     /// a socket or a thread.
     ///
     /// ```
@@ -91,11 +91,11 @@ impl Cluster {
     pub fn add_broker(&self) -> io::Result<String> {
         let mut nodes = self.nodes.write();
         let index = nodes.len();
-        let letter = ('a'..='z').nth(index).ok_or_else(|| {
+        let letters = letters(index).ok_or_else(|| {
             let text = format!("there are {MAX_BROKERS} brokers already");
             io::Error::new(io::ErrorKind::InvalidInput, text)
         })?;
-        let name: Arc<str> = format!("broker-{letter}").into();
+        let name: Arc<str> = format!("broker-{letters}").into();
         let port = match self.settings.broker_port {
             0 => 0,
             first => first.saturating_add(PORT_STEP.saturating_mul(index as u16)),
@@ -337,6 +337,20 @@ impl Cluster {
             let text = format!("there is no broker called {name:?}");
             io::Error::new(io::ErrorKind::NotFound, text)
         })
+    }
+}
+
+/// What the broker with this number is called: `a` to `z`, then `aa` to `zz`.
+fn letters(index: usize) -> Option<String> {
+    let letter = |place: usize| ('a'..='z').nth(place);
+    let count = 26;
+    match index.checked_sub(count) {
+        None => letter(index).map(String::from),
+        Some(rest) => Some(
+            [letter(rest / count)?, letter(rest % count)?]
+                .iter()
+                .collect(),
+        ),
     }
 }
 

@@ -17,8 +17,8 @@ pub struct ClusterBuilder {
     pub(crate) write_timeout: Duration,
 }
 
-/// Brokers are named by one letter each.
-pub(crate) const MAX_BROKERS: usize = 26;
+/// Brokers are named by one letter or two each.
+pub(crate) const MAX_BROKERS: usize = 26 + 26 * 26;
 
 const MAX_DELAY_LEVELS: usize = 1000;
 
@@ -40,7 +40,8 @@ impl Default for ClusterBuilder {
 }
 
 impl ClusterBuilder {
-    /// How many brokers; they are called `broker-a`, `broker-b` and so on. Default 1, at most 26.
+    /// How many brokers; they are called `broker-a`, `broker-b` and so on, after `broker-z`
+    /// `broker-aa`. Default 1, at most 702.
     #[must_use]
     pub const fn brokers(mut self, count: usize) -> Self {
         self.brokers = count;
@@ -164,7 +165,7 @@ impl ClusterBuilder {
     /// For moments, while sockets and threads are made; it waits for nobody.
     ///
     /// # Errors
-    /// [`io::ErrorKind::InvalidInput`] for settings that cannot be: no broker, more than 26, a
+    /// [`io::ErrorKind::InvalidInput`] for settings that cannot be: no broker, more than 702, a
     /// period or timeout of zero, no delay level, ports beyond 65,535. Otherwise what the system says to a socket
     /// or a thread, such as [`io::ErrorKind::AddrInUse`], with the server's name in the text.
     pub fn start(self) -> io::Result<Cluster> {

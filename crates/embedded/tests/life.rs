@@ -121,7 +121,7 @@ fn fixed_ports_are_ten_apart_and_a_port_in_use_is_told() {
 fn settings_that_cannot_be_are_refused() {
     for builder in [
         Cluster::builder().brokers(0),
-        Cluster::builder().brokers(27),
+        Cluster::builder().brokers(703),
         Cluster::builder().brokers(2).broker_port(65_530),
         Cluster::builder().long_poll_sweep(Duration::ZERO),
     ] {
@@ -293,4 +293,16 @@ fn shutdown_does_not_wait_for_a_client_that_does_not_read() {
     let started = Instant::now();
     cluster.shutdown();
     assert!(started.elapsed() < LIMIT);
+}
+
+#[test]
+fn more_brokers_than_letters_have_two_letters() {
+    let cluster = Cluster::builder().brokers(28).start().unwrap();
+    let names = cluster.broker_names();
+    assert_eq!(names[25..], ["broker-z", "broker-aa", "broker-ab"]);
+    cluster.create_topic("T", 1).unwrap();
+    assert_eq!(
+        cluster.max_offset(&MessageQueue::new("T", "broker-ab", 0)),
+        0
+    );
 }

@@ -269,3 +269,16 @@ fn the_answers_for_a_group_that_was_forgotten_are_nobodys() {
     test.answer("a g", members("new"));
     assert_eq!(test.told(), ["g t: new"]);
 }
+
+#[test]
+fn topics_that_are_asked_for_again_meanwhile_share_a_question_again() {
+    let mut test = Test::new(&[("s", &["a"]), ("t", &["a"]), ("u", &["a"])]);
+    test.ask("g", &["s", "t", "u"]);
+    test.ask("g", &["s", "t", "u"]);
+    test.answer("a g", members("x"));
+    assert_eq!(test.told(), ["g s: x", "g t: x", "g u: x"]);
+    assert_eq!(test.asked(), ["a g"], "one question and not three");
+    test.answer("a g", members("x,y"));
+    assert_eq!(test.told(), ["g s: x,y", "g t: x,y", "g u: x,y"]);
+    assert_eq!(test.asked(), NONE);
+}

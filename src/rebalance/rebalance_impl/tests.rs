@@ -53,6 +53,10 @@ fn queues(count: i32) -> Arc<[MessageQueue]> {
         .collect()
 }
 
+fn list(names: &[&str]) -> Arc<[String]> {
+    names.iter().map(|name| (*name).to_owned()).collect()
+}
+
 fn rebalance(count: i32) -> RebalanceImpl<Queue> {
     let rebalance = RebalanceImpl::new("g".to_owned(), Arc::new(AllocateMessageQueueAveragely));
     rebalance.set_topic_queues("t", &queues(count));
@@ -61,7 +65,7 @@ fn rebalance(count: i32) -> RebalanceImpl<Queue> {
 
 impl RebalanceImpl<Queue> {
     fn look(&self, hooks: &Hooks, me: &str, names: &[&str], confirmed: bool) -> TopicBalance {
-        let cid_all: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        let cid_all = list(names);
         let members = Members {
             cid_all: &cid_all,
             confirmed,
@@ -95,17 +99,14 @@ fn a_look_says_whether_it_has_changed_anything() {
 #[test]
 fn members_that_are_named_as_before_are_not_sorted_again() {
     let mut known = KnownMembers::default();
-    let names =
-        |names: &[&str]| -> Vec<String> { names.iter().map(|name| (*name).to_owned()).collect() };
-    let first = known.sorted(&names(&["c", "a", "b"]));
-    assert_eq!(*first, names(&["a", "b", "c"]));
-    assert!(Arc::ptr_eq(&first, &known.sorted(&names(&["c", "a", "b"]))));
-    let others = known.sorted(&names(&["c", "a", "d"]));
-    assert_eq!(*others, names(&["a", "c", "d"]));
-    assert_eq!(
-        *known.sorted(&names(&["c", "a", "b"])),
-        names(&["a", "b", "c"])
-    );
+    let first = known.sorted(&list(&["c", "a", "b"]));
+    assert_eq!(first, list(&["a", "b", "c"]));
+    let again = list(&["c", "a", "b"]);
+    assert!(Arc::ptr_eq(&first, &known.sorted(&again)));
+    assert!(Arc::ptr_eq(&first, &known.sorted(&again)), "the same list");
+    let others = known.sorted(&list(&["c", "a", "d"]));
+    assert_eq!(others, list(&["a", "c", "d"]));
+    assert_eq!(known.sorted(&again), list(&["a", "b", "c"]));
 }
 
 #[test]
@@ -209,4 +210,76 @@ fn b26_whoever_rebalances_there_is_one_pull_loop_for_each_owned_queue() {
         assert_eq!(queue.loops.load(Ordering::SeqCst), 1);
         assert!(!queue.given_up.load(Ordering::SeqCst));
     }
+}
+
+#[test]
+fn a_look_at_one_topic_does_not_look_at_the_queues_of_others() {
+    #[derive(Debug, Default)]
+    struct Counted(Arc<AtomicUsize>);
+    impl WorkingQueue for Counted {
+        fn working_state(&self) -> WorkingState {
+            self.0.fetch_add(1, Ordering::SeqCst);
+            WorkingState::Active
+        }
+    }
+    #[derive(Default)]
+    struct CountedHooks(Arc<AtomicUsize>);
+    impl RebalanceHooks for CountedHooks {
+        type Queue = Counted;
+        fn new_process_queue(&self, _: &MessageQueue) -> Counted {
+            Counted(Arc::clone(&self.0))
+        }
+        fn remove_unnecessary_message_queue(&self, _: &MessageQueue, _: &Arc<Counted>) -> bool {
+            true
+        }
+        fn dispatch(&self, _: Vec<(MessageQueue, Arc<Counted>)>, _: bool) {}
+        fn message_queue_changed(&self, _: &str, _: &[MessageQueue], _: &[MessageQueue]) {}
+    }
+    let hooks = CountedHooks::default();
+    let rebalance = RebalanceImpl::new("g".to_owned(), Arc::new(AllocateMessageQueueAveragely));
+    let (cid_all, topics) = (list(&["a"]), ["t", "t1", "s", "u"]);
+    let members = Members {
+        cid_all: &cid_all,
+        confirmed: false,
+    };
+    for topic in topics {
+        let queues = (0..8).map(|id| MessageQueue::new(topic, "b", id));
+        rebalance.set_topic_queues(topic, &queues.collect());
+        let look = rebalance.rebalance_by_topic("a", topic, members, &hooks);
+        assert_eq!(look, TopicBalance::Changed);
+        assert_eq!(rebalance.process_queue_count(topic), 8);
+    }
+    hooks.0.store(0, Ordering::SeqCst);
+    let look = rebalance.rebalance_by_topic("a", "t", members, &hooks);
+    assert_eq!(look, TopicBalance::Balanced);
+    assert_eq!(
+        hooks.0.load(Ordering::SeqCst),
+        16,
+        "each of the eight once before and once after"
+    );
+}
+
+#[test]
+fn queues_are_known_again_by_what_they_are_and_not_by_who_brings_them() {
+    let rebalance = rebalance(4);
+    let again = queues(4);
+    assert!(!rebalance.set_topic_queues("t", &again), "another list");
+    assert!(!rebalance.set_topic_queues("t", &again), "the same list");
+    assert!(rebalance.set_topic_queues("t", &queues(5)));
+    assert!(rebalance.set_topic_queues("new", &again));
+}
+
+#[test]
+fn what_a_strategy_gives_beside_the_queues_of_the_topic_is_left_out() {
+    let mq = |topic: &str, id| MessageQueue::new(topic, "b", id);
+    let fixed = vec![mq("u", 0), mq("t", 9), mq("t", 2), mq("t", 0), mq("t", 2)];
+    let strategy = crate::rebalance::AllocateMessageQueueByConfig::new(fixed);
+    let rebalance = RebalanceImpl::new("g".to_owned(), Arc::new(strategy));
+    rebalance.set_topic_queues("t", &queues(4));
+    let hooks = Hooks::default();
+    assert_eq!(
+        rebalance.look(&hooks, "a", &["a"], false),
+        TopicBalance::Changed
+    );
+    assert_eq!(rebalance.ids(), [0, 2]);
 }
