@@ -26,7 +26,7 @@ import peers  # noqa: E402
 import table  # noqa: E402
 from broker import Broker, cluster, machine_cpu_s  # noqa: E402
 from results import Results  # noqa: E402
-from workloads import BACKLOG, QUEUES, SENT, TOPICS, WORKLOADS, chosen  # noqa: E402
+from workloads import BACKLOG, QUEUES, SENT, WORKLOADS, chosen  # noqa: E402
 
 LOOK_SECONDS = 0.02
 
@@ -53,7 +53,7 @@ class Comparison:
 
     def store(self):
         """Makes topics and backlog, and has the broker's code compiled, so that the first peer does not pay for it."""
-        for topic in TOPICS:
+        for topic in dict.fromkeys([SENT, *(workload.topic for workload in self.options.workloads if workload.topic)]):
             self.broker.make_topic(topic, QUEUES)
         where, part = self.broker.options(), 3 if self.options.quick else 1
         self.prepare("send-sync-8", *where, "--topic", SENT, "--n", str(60_000 // part))

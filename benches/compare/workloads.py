@@ -27,7 +27,6 @@ class Workload:
 
 
 SENT, BACKLOG, QUIET, TIMED = "bench_sent", "bench_backlog", "bench_quiet", "bench_timed"
-TOPICS = (SENT, BACKLOG, QUIET, TIMED)
 QUEUES = 8
 
 WORKLOADS = {workload.letter: workload for workload in (

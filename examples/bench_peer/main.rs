@@ -18,6 +18,7 @@ mod computing;
 mod consuming;
 mod measure;
 mod sending;
+mod timed;
 mod waking;
 
 use std::process::ExitCode;

@@ -86,6 +86,10 @@ fn cpu_time() -> Duration {
     Duration::ZERO
 }
 
+pub(crate) fn nanos_since(begun: Instant) -> u64 {
+    u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX)
+}
+
 /// A number of `/proc/self/status`; 0 where there is none.
 pub(crate) fn status(name: &str) -> f64 {
     let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

@@ -14,6 +14,8 @@ mod consuming;
 #[allow(dead_code, reason = "the client's peer needs more of it")]
 mod measure;
 mod sending;
+#[path = "../../../../examples/bench_peer/timed.rs"]
+mod timed;
 mod waking;
 
 use std::process::ExitCode;

@@ -1,11 +1,8 @@
 //! Sending: each message waited for, many under way on one socket, and in batches.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
-use std::time::Instant;
-
 use crate::connection::{Connection, put_frame};
 use crate::measure::{Failure, Line, Options, Stopwatch};
+use crate::timed::Plan;
 
 const SEND_MESSAGE_V2: u32 = 310;
 const SEND_BATCH_MESSAGE: u32 = 320;
@@ -19,7 +16,16 @@ struct Requests<'a> {
     made: usize,
 }
 
-impl Requests<'_> {
+impl<'a> Requests<'a> {
+    fn new(topic: &'a str, body: &'a [u8], is_batch: bool) -> Self {
+        Self {
+            topic,
+            body,
+            is_batch,
+            made: 0,
+        }
+    }
+
     fn put_next(&mut self, frames: &mut Vec<u8>) -> Result<(), Failure> {
         self.made += 1;
         let code = if self.is_batch {
@@ -51,29 +57,40 @@ pub(crate) fn sync(
     n: usize,
     size: usize,
 ) -> Result<(), Failure> {
-    let plan = Plan {
-        workload,
-        threads: options.number("threads", threads)?,
-        calls: options.number("n", n)?,
-        messages_per_call: 1,
-        warmup: options.number("warmup", 2000)?,
-        body: vec![b'x'; options.number("size", size)?],
-    };
-    timed(options, &plan)
+    let body = vec![b'x'; options.number("size", size)?];
+    timed(
+        options,
+        &Plan::single(workload, options, threads, n)?,
+        &body,
+    )
 }
 
 pub(crate) fn batches(options: &Options) -> Result<(), Failure> {
-    let batch: usize = options.number("batch", 32)?;
-    let n: usize = options.number("n", 500_000)?;
-    let plan = Plan {
-        workload: "send-batch",
-        threads: 1,
-        calls: n / batch,
-        messages_per_call: batch,
-        warmup: options.number("warmup", 100)?,
-        body: batch_of(batch, options.number("size", 100)?)?,
-    };
-    timed(options, &plan)
+    let plan = Plan::batches(options)?;
+    let body = batch_of(plan.messages_per_call, options.number("size", 100)?)?;
+    timed(options, &plan, &body)
+}
+
+/// Each thread has a connection of its own; clients share one.
+fn timed(options: &Options, plan: &Plan<'_>, body: &[u8]) -> Result<(), Failure> {
+    let is_batch = plan.messages_per_call > 1;
+    plan.run(
+        || {
+            let requests = Requests::new(options.topic(), body, is_batch);
+            Ok((Connection::open(options)?, requests, Vec::new()))
+        },
+        |(connection, requests, frame)| {
+            frame.clear();
+            requests.put_next(frame)?;
+            connection.write(frame)?;
+            let reply = connection.reply()?;
+            if connection.is_ok(&reply) {
+                Ok(())
+            } else {
+                Err(connection.refusal(&reply))
+            }
+        },
+    )
 }
 
 fn batch_of(messages: usize, size: usize) -> Result<Vec<u8>, Failure> {
@@ -92,86 +109,13 @@ fn batch_of(messages: usize, size: usize) -> Result<Vec<u8>, Failure> {
     Ok(batch)
 }
 
-struct Plan<'a> {
-    workload: &'a str,
-    threads: usize,
-    calls: usize,
-    messages_per_call: usize,
-    warmup: usize,
-    body: Vec<u8>,
-}
-
-/// Each thread has a connection of its own; clients share one.
-fn timed(options: &Options, plan: &Plan<'_>) -> Result<(), Failure> {
-    let requests = || Requests {
-        topic: options.topic(),
-        body: &plan.body,
-        is_batch: plan.messages_per_call > 1,
-        made: 0,
-    };
-    let (mut first, mut warmup) = (Connection::open(options)?, requests());
-    for _ in 0..plan.warmup {
-        if let Some(refusal) = call(&mut first, &mut warmup, &mut Vec::new())? {
-            return Err(refusal);
-        }
-    }
-    let (next, errors) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    let watch = Stopwatch::start();
-    let work = || -> Result<Vec<u64>, Failure> {
-        let (mut connection, mut requests) = (Connection::open(options)?, requests());
-        let (mut nanos, mut frame) = (Vec::new(), Vec::new());
-        while next.fetch_add(1, Ordering::Relaxed) < plan.calls {
-            let begun = Instant::now();
-            if call(&mut connection, &mut requests, &mut frame)?.is_some() {
-                errors.fetch_add(1, Ordering::Relaxed);
-            }
-            nanos.push(u64::try_from(begun.elapsed().as_nanos())?);
-        }
-        Ok(nanos)
-    };
-    let mut nanos = Vec::new();
-    thread::scope(|scope| -> Result<(), Failure> {
-        let threads: Vec<_> = (0..plan.threads).map(|_| scope.spawn(work)).collect();
-        for thread in threads {
-            nanos.extend(thread.join().map_err(|_| "a thread has panicked")??);
-        }
-        Ok(())
-    })?;
-    Line::of(plan.workload)
-        .count("n", plan.calls * plan.messages_per_call)
-        .number("wall_s", watch.wall_s())
-        .number("cpu_s", watch.cpu_s())
-        .count("errors", errors.into_inner())
-        .percentiles(nanos)
-        .print();
-    Ok(())
-}
-
-/// One request and its reply; what the broker says if it refuses.
-fn call(
-    connection: &mut Connection,
-    requests: &mut Requests<'_>,
-    frame: &mut Vec<u8>,
-) -> Result<Option<Failure>, Failure> {
-    frame.clear();
-    requests.put_next(frame)?;
-    connection.write(frame)?;
-    let reply = connection.reply()?;
-    Ok((!connection.is_ok(&reply)).then(|| connection.refusal(&reply)))
-}
-
 /// So many under way as the window has places; half a window is filled up with one write.
 pub(crate) fn pipelined(options: &Options) -> Result<(), Failure> {
     let n: usize = options.number("n", 200_000)?;
     let window: usize = options.number("window", 1000)?;
     let body = vec![b'x'; options.number("size", 100)?];
     let mut connection = Connection::open(options)?;
-    let mut requests = Requests {
-        topic: options.topic(),
-        body: &body,
-        is_batch: false,
-        made: 0,
-    };
+    let mut requests = Requests::new(options.topic(), &body, false);
     let (mut errors, mut frames) = (0, Vec::new());
     let watch = Stopwatch::start();
     for received in 0..n {
