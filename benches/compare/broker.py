@@ -9,7 +9,7 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tests" / "interop"))
 from targets import PATIENCE, cluster  # noqa: E402
 
-PULL_ROUTE, MAX_OFFSET = 105, 30
+TOPIC_ROUTE, MAX_OFFSET = 105, 30
 ROUTE_SECONDS = 30
 # Files large enough that none has to be made every few seconds.
 SETTINGS = {"mappedFileSizeCommitLog": "268435456", "mappedFileSizeConsumeQueue": "6000000"}
@@ -35,14 +35,14 @@ class Broker:
 
     def make_topic(self, topic, queues):
         """Returns once the name server knows the topic: a peer that comes too soon would be given another one's queues."""
-        said = self.nodes.admin(["updateTopic", "-c", "DefaultCluster", "-t", topic, "-r", str(queues), "-w", str(queues)])
+        answer, _ = cluster.make_topic(self.port, topic, queues)
         deadline = time.monotonic() + ROUTE_SECONDS
         while True:
-            header, body = cluster.ask(self.namesrv_port, PULL_ROUTE, topic=topic)
+            header, body = cluster.ask(self.namesrv_port, TOPIC_ROUTE, topic=topic)
             if header["code"] == 0 and [data["readQueueNums"] for data in json.loads(body)["queueDatas"]] == [queues]:
                 return
             if time.monotonic() > deadline:
-                raise cluster.ClusterError(f"{topic} was not made: {said}")
+                raise cluster.ClusterError(f"{topic} was not made: {answer}")
             time.sleep(0.1)
 
     def stored(self, topic, queues):
