@@ -50,3 +50,6 @@ interop-embedded:
 
 interop-real:
     .ci/run --only interop-real
+
+compare:
+    .ci/run --only compare

@@ -55,12 +55,16 @@ pub(crate) fn backlog(options: &Options) -> Result<(), Failure> {
     let (wall, cpu) = (watch.wall_s(), watch.cpu_s());
     let first = *first.lock().unwrap_or_else(PoisonError::into_inner);
     let first_s = first.map_or(-1.0, |at: Instant| at.duration_since(begun).as_secs_f64());
+    let n = got.load(Ordering::Relaxed);
+    // What comes twice comes after the rest.
+    thread::sleep(Duration::from_millis(options.number("settle-ms", 0)?));
     Line::of("consume")
-        .count("n", got.load(Ordering::Relaxed))
+        .count("n", n)
         .number("wall_s", wall)
         .number("cpu_s", cpu)
         .number("first_s", first_s)
         .count("errors", usize::from(!all_came))
+        .count("delivered", got.load(Ordering::Relaxed))
         .print();
     consumer.shutdown(Duration::from_secs(10));
     Ok(())

@@ -20,6 +20,7 @@ mod measure;
 #[path = "../support/process.rs"]
 mod process;
 mod sending;
+mod timed;
 mod waking;
 
 use std::process::ExitCode;

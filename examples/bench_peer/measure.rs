@@ -54,6 +54,10 @@ impl Options {
     }
 }
 
+pub(crate) fn nanos_since(begun: Instant) -> u64 {
+    u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX)
+}
+
 /// One line of results, made field by field.
 pub(crate) struct Line(String);
 

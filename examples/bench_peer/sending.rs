@@ -2,12 +2,12 @@
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use rocketmq_blocking::{DefaultMQProducer, Message, SendStatus};
 
-use crate::measure::{Failure, Line, Options, Stopwatch};
+use crate::measure::{Failure, Line, Options, Stopwatch, nanos_since};
+use crate::timed::Plan;
 
 pub(crate) fn producer(options: &Options) -> Result<DefaultMQProducer, Failure> {
     let producer = DefaultMQProducer::builder("bench_producer")
@@ -17,9 +17,6 @@ pub(crate) fn producer(options: &Options) -> Result<DefaultMQProducer, Failure> 
     Ok(producer)
 }
 
-/// What one call sends, and whether all went well.
-type Call = dyn Fn(&DefaultMQProducer) -> Result<(), Failure> + Send + Sync;
-
 pub(crate) fn sync(
     workload: &str,
     options: &Options,
@@ -28,96 +25,40 @@ pub(crate) fn sync(
     size: usize,
 ) -> Result<(), Failure> {
     let message = Message::new(options.topic(), vec![b'x'; options.number("size", size)?]);
-    let one = move |producer: &DefaultMQProducer| {
-        let result = producer.send(&message)?;
-        is_ok(result.send_status)
-    };
-    let plan = Plan {
-        workload,
-        threads: options.number("threads", threads)?,
-        calls: options.number("n", n)?,
-        messages_per_call: 1,
-        warmup: options.number("warmup", 2000)?,
-    };
-    timed(options, &plan, &one)
+    let plan = Plan::single(workload, options, threads, n)?;
+    timed(options, &plan, |producer| {
+        Ok(producer.send(&message)?.send_status)
+    })
 }
 
 pub(crate) fn batches(options: &Options) -> Result<(), Failure> {
     let body = vec![b'x'; options.number("size", 100)?];
-    let batch: usize = options.number("batch", 32)?;
-    let topic = options.topic().to_owned();
-    let one = move |producer: &DefaultMQProducer| {
+    let topic = options.topic();
+    let plan = Plan::batches(options)?;
+    timed(options, &plan, |producer| {
         // Made anew each time, as a program would.
-        let messages: Vec<Message> = (0..batch)
-            .map(|_| Message::new(topic.as_str(), body.clone()))
+        let messages: Vec<Message> = (0..plan.messages_per_call)
+            .map(|_| Message::new(topic, body.clone()))
             .collect();
-        is_ok(producer.send_batch(&messages)?.send_status)
-    };
-    let n: usize = options.number("n", 500_000)?;
-    let plan = Plan {
-        workload: "send-batch",
-        threads: 1,
-        calls: n / batch,
-        messages_per_call: batch,
-        warmup: options.number("warmup", 100)?,
-    };
-    timed(options, &plan, &one)
+        Ok(producer.send_batch(&messages)?.send_status)
+    })
 }
 
-fn is_ok(status: SendStatus) -> Result<(), Failure> {
-    match status {
-        SendStatus::SendOk => Ok(()),
-        other => Err(format!("stored, but {other:?}").into()),
-    }
-}
-
-struct Plan<'a> {
-    workload: &'a str,
-    threads: usize,
-    calls: usize,
-    messages_per_call: usize,
-    warmup: usize,
-}
-
-fn timed(options: &Options, plan: &Plan<'_>, one: &Call) -> Result<(), Failure> {
+fn timed(
+    options: &Options,
+    plan: &Plan<'_>,
+    send: impl Fn(&DefaultMQProducer) -> Result<SendStatus, Failure> + Sync,
+) -> Result<(), Failure> {
     let producer = producer(options)?;
-    for _ in 0..plan.warmup {
-        one(&producer)?;
-    }
-    let next = AtomicUsize::new(0);
-    let errors = AtomicUsize::new(0);
-    let watch = Stopwatch::start();
-    let work = || {
-        let mut nanos = Vec::with_capacity(plan.calls / plan.threads + 1);
-        while next.fetch_add(1, Ordering::Relaxed) < plan.calls {
-            let begun = Instant::now();
-            if let Err(error) = one(&producer) {
-                if errors.fetch_add(1, Ordering::Relaxed) == 0 {
-                    eprintln!("{error}");
-                }
-            }
-            nanos.push(nanos_since(begun));
-        }
-        nanos
-    };
-    let nanos: Vec<u64> = thread::scope(|scope| {
-        let threads: Vec<_> = (0..plan.threads).map(|_| scope.spawn(work)).collect();
-        let times = threads.into_iter().map(|thread| thread.join());
-        times.flat_map(Result::unwrap_or_default).collect()
-    });
-    Line::of(plan.workload)
-        .count("n", plan.calls * plan.messages_per_call)
-        .number("wall_s", watch.wall_s())
-        .number("cpu_s", watch.cpu_s())
-        .count("errors", errors.into_inner())
-        .percentiles(nanos)
-        .print();
+    plan.run(
+        || Ok(&producer),
+        |producer| match send(producer)? {
+            SendStatus::SendOk => Ok(()),
+            other => Err(format!("stored, but {other:?}").into()),
+        },
+    )?;
     producer.shutdown(Duration::from_secs(5));
     Ok(())
-}
-
-fn nanos_since(begun: Instant) -> u64 {
-    u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// So many messages may be under way; who finds none free waits until half of them are.

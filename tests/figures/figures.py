@@ -18,7 +18,6 @@ ROOT = HERE.parent.parent
 sys.path.insert(0, str(HERE.parent / "interop"))
 from targets import EmbeddedTarget, RealTarget, cluster  # noqa: E402
 
-UPDATE_TOPIC = 17
 QUEUES = 8
 RATE = 2_000
 BACKLOG = 120_000
@@ -48,8 +47,7 @@ class Run:
 
     def topic(self, name):
         for port in self.target.broker_ports:
-            header, _ = cluster.ask(port, UPDATE_TOPIC, topic=name, defaultTopic="TBW102", readQueueNums="4", writeQueueNums="4",
-                                    perm="6", topicFilterType="SINGLE_TAG", topicSysFlag="0", order="false")
+            header, _ = cluster.make_topic(port, name, 4)
             assert header["code"] == 0, header
         return name
 

@@ -27,7 +27,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 PROGRAM_SECONDS = 400
 BODY_BYTES = 36
-UPDATE_TOPIC, MAX_OFFSET, TOPIC_ROUTE = 17, 30, 105
+MAX_OFFSET, TOPIC_ROUTE = 30, 105
 
 
 class Suite:
@@ -144,8 +144,7 @@ class Suite:
             if with_admin_tool:  # it takes seconds
                 answers.append(self.admin("updateTopic", "-b", f"127.0.0.1:{port}", "-t", topic, "-r", str(queues), "-w", str(queues)))
             else:
-                answers.append(cluster.ask(port, UPDATE_TOPIC, topic=topic, defaultTopic="TBW102", readQueueNums=str(queues),
-                                           writeQueueNums=str(queues), perm="6", topicFilterType="SINGLE_TAG", topicSysFlag="0", order="false"))
+                answers.append(cluster.make_topic(port, topic, queues))
         expected = {f"broker-{letter}": queues for letter, queues in zip("ab", queues_of_broker)}
         deadline = time.monotonic() + 30
         while True:
