@@ -58,24 +58,37 @@ impl ExtFields {
 
     /// Sets all fields that have a value. The names are different ones, so where there are no fields
     /// yet, none is looked for.
-    pub(crate) fn set_all<const N: usize>(&mut self, fields: [(&'static str, Option<&str>); N]) {
+    pub(crate) fn set_all<const N: usize>(
+        &mut self,
+        names: &FieldNames<N>,
+        values: &[Option<&str>; N],
+    ) {
         if !self.is_empty() {
-            for (name, value) in fields {
+            for (name, value) in names.all().into_iter().zip(values) {
                 if let Some(value) = value {
                     self.set(name, value);
                 }
             }
             return;
         }
-        let length = fields.iter().fold(0_usize, |length, (name, value)| {
-            let value = value.map_or(0, str::len);
-            length.saturating_add(name.len()).saturating_add(value)
-        });
-        self.text.reserve(length.max(TEXT_CAPACITY));
-        self.fields.reserve(N.max(FIELDS_CAPACITY));
-        for (name, value) in fields {
+        let length = values
+            .iter()
+            .flatten()
+            .fold(names.text.len(), |sum, value| {
+                sum.saturating_add(value.len())
+            });
+        self.text = String::with_capacity(length.max(TEXT_CAPACITY));
+        self.fields = Vec::with_capacity(N.max(FIELDS_CAPACITY));
+        self.names = names.bits;
+        self.text.push_str(names.text);
+        for ((start, end), value) in names.places.iter().zip(values) {
             if let Some(value) = value {
-                self.push(name, value);
+                let middle = self.text.len();
+                self.text.push_str(value);
+                self.fields.push(Field {
+                    name: *start..*end,
+                    value: middle..self.text.len(),
+                });
             }
         }
     }
@@ -170,6 +183,51 @@ pub(crate) const fn bit_of(bytes: &[u8]) -> u64 {
         .wrapping_add(last.wrapping_mul(5))
         .wrapping_add((bytes.len() as u32).wrapping_mul(11));
     1_u64.wrapping_shl(mixed)
+}
+
+/// The names of a header's fields, gathered at build time so that one copy does for all.
+#[derive(Debug)]
+pub(crate) struct FieldNames<const N: usize> {
+    text: &'static str,
+    /// Where each begins and ends.
+    places: [(usize, usize); N],
+    bits: u64,
+}
+
+impl<const N: usize> FieldNames<N> {
+    /// `N` names with a blank between each two.
+    #[expect(
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects,
+        reason = "runs at build time, where a mistake is seen"
+    )]
+    pub(crate) const fn new(text: &'static str) -> Self {
+        let bytes = text.as_bytes();
+        let mut places = [(0, 0); N];
+        let mut bits = 0;
+        let mut number = 0;
+        let mut at = 0;
+        while number < N {
+            let start = at;
+            while at < bytes.len() && bytes[at] != b' ' {
+                at += 1;
+            }
+            places[number] = (start, at);
+            bits |= bit_of(bytes.split_at(at).0.split_at(start).1);
+            number += 1;
+            at += 1;
+        }
+        assert!(
+            at == bytes.len() + 1,
+            "there are as many names as were said"
+        );
+        Self { text, places, bits }
+    }
+
+    pub(crate) fn all(&self) -> [&'static str; N] {
+        self.places
+            .map(|(start, end)| self.text.get(start..end).unwrap_or_default())
+    }
 }
 
 impl PartialEq for ExtFields {
@@ -317,5 +375,41 @@ impl<N: AsRef<str>, V: AsRef<str>> FromIterator<(N, V)> for ExtFields {
             received.push(name.as_ref(), value.as_ref());
         }
         received.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NAMES: FieldNames<4> = FieldNames::new("a second b x");
+
+    #[test]
+    fn fields_set_all_at_once_are_those_set_one_by_one() {
+        assert_eq!(NAMES.all(), ["a", "second", "b", "x"]);
+        let values = [Some("1"), None, Some(""), Some("x")];
+        for earlier in [None, Some("b"), Some("second"), Some("other")] {
+            let mut fields = ExtFields::new();
+            let mut expected = ExtFields::new();
+            if let Some(name) = earlier {
+                fields.set(name, "earlier");
+                expected.set(name, "earlier");
+            }
+            fields.set_all(&NAMES, &values);
+            for (name, value) in NAMES.all().into_iter().zip(values) {
+                if let Some(value) = value {
+                    expected.set(name, value);
+                }
+            }
+            assert_eq!(fields, expected);
+            for name in NAMES.all() {
+                assert_eq!(fields.get(name), expected.get(name), "{name}");
+            }
+            fields.set("x", "later");
+            assert_eq!(
+                (fields.get("x"), fields.len()),
+                (Some("later"), expected.len())
+            );
+        }
     }
 }

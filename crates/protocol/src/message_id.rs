@@ -13,11 +13,10 @@ pub struct OffsetMessageId {
 
 impl fmt::Display for OffsetMessageId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut digits = Digits::default();
-        digits.put_ip(self.store_host.ip());
-        digits.put(u32::from(self.store_host.port()));
-        digits.put_long(self.commit_log_offset as u64);
-        f.write_str(digits.text())
+        let port = u32::from(self.store_host.port());
+        let offset = self.commit_log_offset;
+        let numbers = [port, (offset >> 32) as u32, offset as u32];
+        with_digits(self.store_host.ip(), numbers, |id| f.write_str(id))
     }
 }
 
@@ -54,7 +53,7 @@ pub struct UniqKeyParts {
 
 impl fmt::Display for UniqKeyParts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.digits().text())
+        with_digits(self.ip, self.after_ip(), |key| f.write_str(key))
     }
 }
 
@@ -62,17 +61,16 @@ impl UniqKeyParts {
     /// The key's 32 hexadecimal digits, or 56 with an IPv6 address: what [`Display`](fmt::Display)
     /// writes, for who makes a key for each message.
     pub fn to_text(&self) -> String {
-        self.digits().text().to_owned()
+        with_digits(self.ip, self.after_ip(), str::to_owned)
     }
 
-    fn digits(&self) -> Digits {
-        let mut digits = Digits::default();
-        digits.put_ip(self.ip);
-        // The process's six bytes, and those of the time and the counter.
-        digits.put(u32::from(self.process_id) << 16 | self.process_hash >> 16);
-        digits.put(self.process_hash << 16 | self.elapsed_millis >> 16);
-        digits.put(self.elapsed_millis << 16 | u32::from(self.counter));
-        digits
+    /// The twelve bytes that come after the address.
+    fn after_ip(&self) -> [u32; 3] {
+        [
+            u32::from(self.process_id) << 16 | self.process_hash >> 16,
+            self.process_hash << 16 | self.elapsed_millis >> 16,
+            self.elapsed_millis << 16 | u32::from(self.counter),
+        ]
     }
 
     /// Takes a unique key apart. `None` for anything but 32 or 56 hexadecimal digits; whether they
@@ -111,43 +109,19 @@ fn split_ip(id: &str) -> Option<(IpAddr, &str)> {
     Some((ip, rest))
 }
 
-/// The digits of an id, gathered on the stack: each message sent and received has one written.
-#[derive(Default)]
-struct Digits {
-    eights: [[u8; 8]; MAX_EIGHTS],
-    length: usize,
-}
-
-/// An id with an IPv6 address: 28 bytes.
-const MAX_EIGHTS: usize = 7;
-
-impl Digits {
-    fn put(&mut self, number: u32) {
-        if let Some(place) = self.eights.get_mut(self.length) {
-            *place = hexadecimal(number);
-            self.length = self.length.saturating_add(1);
+/// An id of an address and three numbers more, shown to `show`: each message sent and received has
+/// one made.
+fn with_digits<R>(ip: IpAddr, [a, b, c]: [u32; 3], show: impl FnOnce(&str) -> R) -> R {
+    let [a, b, c] = [a, b, c].map(hexadecimal);
+    // Digits are always UTF-8.
+    let text =
+        |eights: &[[u8; 8]]| show(std::str::from_utf8(eights.as_flattened()).unwrap_or_default());
+    match ip {
+        IpAddr::V4(ip) => text(&[hexadecimal(ip.to_bits()), a, b, c]),
+        IpAddr::V6(ip) => {
+            let part = |shift: u32| hexadecimal((ip.to_bits() >> shift) as u32);
+            text(&[part(96), part(64), part(32), part(0), a, b, c])
         }
-    }
-
-    fn put_long(&mut self, number: u64) {
-        self.put((number >> 32) as u32);
-        self.put(number as u32);
-    }
-
-    fn put_ip(&mut self, ip: IpAddr) {
-        match ip {
-            IpAddr::V4(ip) => self.put(ip.to_bits()),
-            IpAddr::V6(ip) => {
-                self.put_long((ip.to_bits() >> 64) as u64);
-                self.put_long(ip.to_bits() as u64);
-            }
-        }
-    }
-
-    fn text(&self) -> &str {
-        let eights = self.eights.get(..self.length).unwrap_or_default();
-        // Digits are always UTF-8.
-        std::str::from_utf8(eights.as_flattened()).unwrap_or_default()
     }
 }
 

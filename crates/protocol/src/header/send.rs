@@ -1,4 +1,5 @@
 use super::{CommandCustomHeader, HeaderField, bool_text, header};
+use crate::ext_fields::FieldNames;
 use crate::{CodecError, ExtFields};
 
 /// SEND_MESSAGE (10); the same fields under one-letter names are SEND_MESSAGE_V2 (310).
@@ -38,81 +39,57 @@ pub struct SendMessageRequestHeader {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SendMessageRequestHeaderV2(pub SendMessageRequestHeader);
 
-type Names = [&'static str; 14];
+type Names = FieldNames<14>;
 
-const LONG: Names = [
-    "producerGroup",
-    "topic",
-    "defaultTopic",
-    "defaultTopicQueueNums",
-    "queueId",
-    "sysFlag",
-    "bornTimestamp",
-    "flag",
-    "properties",
-    "reconsumeTimes",
-    "unitMode",
-    "maxReconsumeTimes",
-    "batch",
-    "bname",
-];
-
-const SHORT: Names = [
-    "a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "n",
-];
+static LONG: Names = FieldNames::new(
+    "producerGroup topic defaultTopic defaultTopicQueueNums queueId sysFlag bornTimestamp flag \
+     properties reconsumeTimes unitMode maxReconsumeTimes batch bname",
+);
+static SHORT: Names = FieldNames::new("a b c d e f g h i j k l m n");
 
 impl SendMessageRequestHeader {
     /// Adds the fields under their short names, but for another queue and broker: what the attempts
     /// to send one message differ in.
     pub fn encode_v2_for(&self, queue_id: i32, broker_name: &str, fields: &mut ExtFields) {
-        self.encode_as(SHORT, queue_id, Some(broker_name), fields);
+        self.encode_as(&SHORT, queue_id, Some(broker_name), fields);
     }
 
     fn encode_as(
         &self,
-        names: Names,
+        names: &Names,
         queue_id: i32,
         broker_name: Option<&str>,
         fields: &mut ExtFields,
     ) {
-        fn number<T: itoa::Integer>(buffer: &mut itoa::Buffer, number: T) -> Option<&str> {
-            Some(buffer.format(number))
-        }
-        let [a, b, c, d, e, f, g, h, i, j, k, l, m, n] = names;
         let mut buffers = [itoa::Buffer::new(); 7];
         let [queue_nums, queue, sys_flag, born, flag, reconsumed, most] = &mut buffers;
-        fields.set_all([
-            (a, Some(&self.producer_group)),
-            (b, Some(&self.topic)),
-            (c, Some(&self.default_topic)),
-            (d, number(queue_nums, self.default_topic_queue_nums)),
-            (e, number(queue, queue_id)),
-            (f, number(sys_flag, self.sys_flag)),
-            (g, number(born, self.born_timestamp)),
-            (h, number(flag, self.flag)),
-            (i, self.properties.as_deref()),
-            (
-                j,
-                self.reconsume_times
-                    .and_then(|times| number(reconsumed, times)),
-            ),
-            (k, self.unit_mode.map(bool_text)),
-            (
-                l,
-                self.max_reconsume_times
-                    .and_then(|times| number(most, times)),
-            ),
-            (m, self.batch.map(bool_text)),
-            (n, broker_name),
-        ]);
+        fields.set_all(
+            names,
+            &[
+                Some(&self.producer_group),
+                Some(&self.topic),
+                Some(&self.default_topic),
+                Some(queue_nums.format(self.default_topic_queue_nums)),
+                Some(queue.format(queue_id)),
+                Some(sys_flag.format(self.sys_flag)),
+                Some(born.format(self.born_timestamp)),
+                Some(flag.format(self.flag)),
+                self.properties.as_deref(),
+                self.reconsume_times.map(|times| reconsumed.format(times)),
+                self.unit_mode.map(bool_text),
+                self.max_reconsume_times.map(|times| most.format(times)),
+                self.batch.map(bool_text),
+                broker_name,
+            ],
+        );
     }
 
     fn decode_as(
         header: &'static str,
-        names: Names,
+        names: &Names,
         fields: &ExtFields,
     ) -> Result<Self, CodecError> {
-        let [a, b, c, d, e, f, g, h, i, j, k, l, m, n] = names;
+        let [a, b, c, d, e, f, g, h, i, j, k, l, m, n] = names.all();
         Ok(Self {
             producer_group: HeaderField::decode(header, a, fields)?,
             topic: HeaderField::decode(header, b, fields)?,
@@ -136,11 +113,11 @@ impl CommandCustomHeader for SendMessageRequestHeader {
     const NAME: &'static str = "SendMessageRequestHeader";
 
     fn encode(&self, fields: &mut ExtFields) {
-        self.encode_as(LONG, self.queue_id, self.broker_name.as_deref(), fields);
+        self.encode_as(&LONG, self.queue_id, self.broker_name.as_deref(), fields);
     }
 
     fn decode(fields: &ExtFields) -> Result<Self, CodecError> {
-        Self::decode_as(Self::NAME, LONG, fields)
+        Self::decode_as(Self::NAME, &LONG, fields)
     }
 }
 
@@ -150,7 +127,7 @@ impl CommandCustomHeader for SendMessageRequestHeaderV2 {
     fn encode(&self, fields: &mut ExtFields) {
         let Self(header) = self;
         header.encode_as(
-            SHORT,
+            &SHORT,
             header.queue_id,
             header.broker_name.as_deref(),
             fields,
@@ -158,7 +135,7 @@ impl CommandCustomHeader for SendMessageRequestHeaderV2 {
     }
 
     fn decode(fields: &ExtFields) -> Result<Self, CodecError> {
-        SendMessageRequestHeader::decode_as(Self::NAME, SHORT, fields).map(Self)
+        SendMessageRequestHeader::decode_as(Self::NAME, &SHORT, fields).map(Self)
     }
 }
 

@@ -287,7 +287,7 @@ impl Random {
 fn mutants_and_random_objects_are_read_as_the_library_reads_them() {
     let mut random = Random(1);
     let mut taken = 0;
-    for number in 0..200_000 {
+    for number in 0..50_000 {
         let mut header = HEADERS[number % HEADERS.len()].as_bytes().to_vec();
         for _ in 0..=random.below(2) {
             random.mutate(&mut header);
@@ -309,5 +309,5 @@ fn mutants_and_random_objects_are_read_as_the_library_reads_them() {
         }
         taken += usize::from(compare(object.as_bytes()));
     }
-    assert!(taken > 30_000, "{taken} took the short way");
+    assert!(taken > 7_000, "{taken} took the short way");
 }
