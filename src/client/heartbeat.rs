@@ -301,8 +301,10 @@ impl HeartbeatSender {
         }
     }
 
-    /// Leaves a group at all brokers (Java `MQClientInstance#unregisterClient`), and waits until the
-    /// deadline for their answers. The group must be out of its table already.
+    /// Leaves a group at all brokers (Java `MQClientInstance#unregisterClient`), and waits for their
+    /// answers until the deadline, but for no longer than one request may take: what waits its turn at a
+    /// broker that does not answer must not use up the time of those who end. The group must be out of
+    /// its table already.
     ///
     /// A broker that a producer leaves knows no more where replies to this client go (Java
     /// `ProducerManager#unregisterProducer`), though it still has other producers, until the client
@@ -314,6 +316,7 @@ impl HeartbeatSender {
         consumer_group: Option<&str>,
         deadline: Deadline,
     ) {
+        let deadline = deadline.min(Deadline::after(self.timeout));
         let header = |producer_group: Option<&str>| {
             Arc::new(UnregisterClientRequestHeader {
                 client_id: self.client_id.clone(),

@@ -234,11 +234,17 @@ impl ThreadPool {
         let drained = state.completed - state.completed_before_end;
         // A later report counts what ended since this one.
         state.completed_before_end = state.completed;
+        let left = state.threads.len();
+        drop(state);
+        if left > 0 {
+            let prefix = &shared.name_prefix;
+            log::warn!("{prefix}: threads that have not ended in time: {left}");
+        }
         PoolReport {
             drained,
             abandoned,
             joined,
-            left: state.threads.len(),
+            left,
         }
     }
 }
