@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rocketmq_protocol::header::PullMessageRequestHeader;
-use rocketmq_protocol::{MessageQueue, SubscriptionData, response_code, sys_flag};
+use rocketmq_protocol::{MessageQueue, StoredMessages, SubscriptionData, response_code, sys_flag};
 
 use super::default_mq_push_consumer_impl::{DefaultMQPushConsumerImpl, OFFSET_TIMEOUT};
 use super::process_queue::ProcessQueue;
@@ -12,6 +12,7 @@ use super::pull_request::PullRequest;
 use super::retained_bytes::retained_bytes;
 use crate::client::{FindBrokerResult, OnlyThisBroker, PullReply};
 use crate::error::{Error, Result, client_error_code};
+use crate::service::catch_panic;
 use crate::sync::atomic::Ordering;
 use crate::sync::{Arc, Clock, Deadline};
 
@@ -29,6 +30,8 @@ const BROKER_SUSPEND_MAX_TIME: Duration = Duration::from_secs(15);
 /// s, so an answer may come that much later than asked for.
 const CONSUMER_TIMEOUT_WHEN_SUSPEND: Duration = Duration::from_secs(30);
 const MEBIBYTE: u64 = 1024 * 1024;
+/// Larger replies are worked off on a thread for callbacks, in bytes.
+const MOST_IN_PLACE: usize = 64 * 1024;
 
 impl DefaultMQPushConsumerImpl {
     /// Hands a queue's token to the pull thread in a while.
@@ -39,7 +42,7 @@ impl DefaultMQPushConsumerImpl {
     }
 
     /// Pulls on after a reply: here and now, unless it is to be later. (Java hands the token to the pull
-    /// thread, which costs a change of threads for each pull.)
+    /// thread, which costs a change of threads for each pull.) It waits for nothing.
     fn go_on(self: &Arc<Self>, request: Box<PullRequest>, delay: Duration) {
         if delay.is_zero() {
             self.pull_message(request);
@@ -95,17 +98,27 @@ impl DefaultMQPushConsumerImpl {
             let Some(consumer) = weak.upgrade() else {
                 return;
             };
-            let Some(mut request) = consumer.held_pulls.take(&of, &pull) else {
+            let Some(request) = consumer.held_pulls.take(&of, &pull) else {
                 // The queue is pulled anew.
                 return;
             };
             match outcome {
-                Ok(reply) => {
-                    request.suggested_broker_id = reply.header.suggest_which_broker_id;
-                    request.next_offset = Some(reply.header.next_begin_offset);
-                    consumer.on_pull_reply(request, offset, reply);
+                Ok(reply) if consumer.is_soon_done(&reply) => {
+                    // This thread serves others: a panic must not end it.
+                    let done = catch_panic(|| consumer.on_pull_reply(request, offset, reply));
+                    if let Err(reason) = done {
+                        log::error!("{of} is pulled no more, the client panicked: {reason}");
+                    }
                 }
-                Err(error) => consumer.on_pull_error(request, &error),
+                outcome => {
+                    let Some(instance) = consumer.instance() else {
+                        return;
+                    };
+                    instance.execute_callback(Box::new(move || match outcome {
+                        Ok(reply) => consumer.on_pull_reply(request, offset, reply),
+                        Err(error) => consumer.on_pull_error(request, &error),
+                    }));
+                }
             }
         };
         // The pull tells the broker how far the group has come.
@@ -204,12 +217,28 @@ impl DefaultMQPushConsumerImpl {
         enough
     }
 
+    /// Whether the thread that has read a reply may work it off, the event loop's as a rule: it takes
+    /// microseconds and runs no code of the user. So most pulls cost no change of threads but that to the
+    /// listener's.
+    fn is_soon_done(&self, reply: &PullReply) -> bool {
+        match reply.code {
+            response_code::SUCCESS => {
+                reply.body.len() <= MOST_IN_PLACE
+                    && self.config.hooks.filter_message.is_empty()
+                    && !StoredMessages::may_have_compressed(&reply.body)
+            }
+            code => code != response_code::PULL_OFFSET_MOVED,
+        }
+    }
+
     fn on_pull_reply(
         self: &Arc<Self>,
         mut request: Box<PullRequest>,
         offset: i64,
         reply: PullReply,
     ) {
+        request.suggested_broker_id = reply.header.suggest_which_broker_id;
+        request.next_offset = Some(reply.header.next_begin_offset);
         if request.process_queue.is_given_up() {
             return;
         }

@@ -12,7 +12,7 @@ use mio::net::TcpStream;
 use rocketmq_protocol::RemotingCommand;
 
 use super::channel_table::Channel;
-use super::event_loop::{Shared, Timer, TimerKey};
+use super::event_loop::{Shared, Timer, TimerKey, is_loop};
 use super::mio_remoting_client::RemotingConfig;
 use super::reader_role::ReaderRole;
 use super::response_future::{Completion, ResponseTable, Waiter};
@@ -310,10 +310,11 @@ impl Connection {
         self.submit_or_cork(opaque, frame, false)
     }
 
-    /// [`submit`](Self::submit) for a call that nobody waits for: with many of them under way it is
-    /// written together with those that follow, as soon as the event loop has time.
+    /// [`submit`](Self::submit) for a call that nobody waits for: with many of them under way, and on the
+    /// event loop itself, it is written together with those that follow, as soon as the event loop has
+    /// time.
     pub(super) fn submit_later(self: &Arc<Self>, opaque: i32, frame: BytesMut) -> Result<()> {
-        let corks = self.responses.callbacks() >= CORK_FROM_CALLBACKS;
+        let corks = is_loop() || self.responses.callbacks() >= CORK_FROM_CALLBACKS;
         self.submit_or_cork(opaque, frame, corks)
     }
 

@@ -1,5 +1,6 @@
 //! The one thread that waits for sockets.
 
+use std::cell::Cell;
 use std::collections::{BTreeSet, HashMap};
 use std::io;
 use std::time::{Duration, Instant};
@@ -268,7 +269,17 @@ fn interest(watch: Watch) -> Option<Interest> {
     }
 }
 
+thread_local! {
+    static IS_LOOP: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether this is the thread of an event loop.
+pub(super) fn is_loop() -> bool {
+    IS_LOOP.try_with(Cell::get).unwrap_or(false)
+}
+
 fn run(mut poll: Poll, shared: &Shared) {
+    let _ = IS_LOOP.try_with(|is_loop| is_loop.set(true));
     let mut events = Events::with_capacity(EVENTS_CAPACITY);
     let mut unfinished: Vec<Token> = Vec::new();
     while !shared.is_stopped() {

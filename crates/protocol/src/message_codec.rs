@@ -1,4 +1,5 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::ops::Range;
 use std::sync::Arc;
 
 use byteorder::{BigEndian, ByteOrder};
@@ -13,6 +14,9 @@ use crate::{
 const MAGIC_V1: u32 = 0xDAA3_20A7;
 const MAGIC_V2: u32 = 0xDAA3_20AB;
 const V1_TOPIC_MAX: usize = 127;
+
+/// Where the flag bits of a message are.
+const SYS_FLAG: Range<usize> = 36..40;
 
 /// The most that surrounds a body: the fixed fields, a topic and properties.
 const ALL_BUT_BODY_MAX: i32 = 256 + 2 * i16::MAX as i32;
@@ -269,6 +273,25 @@ impl StoredMessages {
         }
     }
 
+    /// Whether a message there has a compressed body, which takes its time to expand; seen without
+    /// decoding any. Also `true` when a message is cut or has a length that cannot be.
+    pub fn may_have_compressed(mut bytes: &[u8]) -> bool {
+        while !bytes.is_empty() {
+            let size = bytes.get(..4).map(BigEndian::read_i32);
+            let size = size.and_then(|size| usize::try_from(size).ok());
+            let whole = size.and_then(|size| bytes.split_at_checked(size));
+            let flag = whole.and_then(|(message, _)| message.get(SYS_FLAG));
+            let (Some((_, rest)), Some(flag)) = (whole, flag) else {
+                return true;
+            };
+            if BigEndian::read_i32(flag) & sys_flag::COMPRESSED != 0 {
+                return true;
+            }
+            bytes = rest;
+        }
+        false
+    }
+
     fn read(&mut self, message: Bytes) -> Result<MessageExt, CodecError> {
         let size = message.len();
         let Parts { message, texts } = Parts::read(message)?;
@@ -461,5 +484,69 @@ pub(crate) fn take(
             what,
             length: length.into(),
         }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stored(sys_flag: i32) -> StoredMessage {
+        StoredMessage {
+            queue_id: 1,
+            flag: -1,
+            queue_offset: -1,
+            commit_log_offset: -1,
+            sys_flag,
+            born_timestamp: -1,
+            born_host: ([127, 0, 0, 1], 1).into(),
+            store_timestamp: -1,
+            store_host: ([127, 0, 0, 1], 1).into(),
+            reconsume_times: -1,
+            prepared_transaction_offset: -1,
+            body: Bytes::from_static(b"body"),
+            topic: "t".to_owned(),
+            properties: String::new(),
+        }
+    }
+
+    #[test]
+    fn compressed_bodies_are_seen_without_decoding() {
+        let encoded = |flags: &[i32]| {
+            let mut out = BytesMut::new();
+            for flag in flags {
+                stored(*flag).encode(&mut out).unwrap();
+            }
+            out
+        };
+        let others = !sys_flag::COMPRESSED;
+        for (flags, expected) in [
+            (&[][..], false),
+            (&[0, others, 0], false),
+            (&[0, sys_flag::COMPRESSED], true),
+            (&[sys_flag::COMPRESSED | others, 0], true),
+        ] {
+            let bytes = encoded(flags);
+            assert_eq!(
+                StoredMessages::may_have_compressed(&bytes),
+                expected,
+                "{flags:?}"
+            );
+        }
+        let whole = encoded(&[0, 0]);
+        let half = whole.len() / 2;
+        for length in 1..whole.len() {
+            let cut = whole.get(..length).unwrap();
+            assert_eq!(
+                StoredMessages::may_have_compressed(cut),
+                length != half,
+                "{length}"
+            );
+        }
+        for size in [0, -1, i32::MAX, 36] {
+            let mut bytes = whole.clone();
+            bytes.get_mut(..4).unwrap().put_i32(size);
+            assert!(StoredMessages::may_have_compressed(&bytes), "{size}");
+        }
     }
 }

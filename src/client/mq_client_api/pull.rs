@@ -17,19 +17,20 @@ pub(crate) struct PullReply {
 }
 
 impl MQClientApi {
-    /// Pulls messages; `callback` runs once, with an error for every code but 0, 19, 20 and 21.
+    /// Pulls messages; `completion` runs once, with an error for every code but 0, 19, 20 and 21, on the
+    /// thread that finds the outcome: it must not block.
     pub(crate) fn pull_message_async(
         &self,
         addr: &str,
         header: &PullMessageRequestHeader,
         deadline: Deadline,
-        callback: impl FnOnce(Result<PullReply>) + Send + 'static,
+        completion: impl FnOnce(Result<PullReply>) + Send + 'static,
     ) {
         let request = RemotingCommand::request(request_code::PULL_MESSAGE, header);
         let from = addr.to_owned();
         self.remoting
-            .invoke_async(addr, request, deadline, move |outcome| {
-                callback(outcome.and_then(|reply| match reply.code {
+            .invoke_async_in_place(addr, request, deadline, move |outcome| {
+                completion(outcome.and_then(|reply| match reply.code {
                     response_code::SUCCESS
                     | response_code::PULL_NOT_FOUND
                     | response_code::PULL_RETRY_IMMEDIATELY
