@@ -102,23 +102,20 @@ impl TopicRoutes {
         which: RouteOf,
         deadline: Deadline,
     ) -> Result<bool> {
-        self.update_for(topic, which, deadline, || Users {
-            producers: self
-                .producers
-                .snapshot()
-                .into_iter()
-                .map(|(_, p)| p)
-                .collect(),
-            consumers: self
-                .consumers
-                .snapshot()
-                .into_iter()
-                .map(|(_, c)| c)
-                .collect(),
-        })
+        self.update_for(topic, which, deadline, || self.all_users())
     }
 
-    /// The same for those of all clients that `users` names once the route is there.
+    fn all_users(&self) -> Users {
+        let producers = self.producers.snapshot().into_iter();
+        let consumers = self.consumers.snapshot().into_iter();
+        Users {
+            producers: producers.map(|(_, producer)| producer).collect(),
+            consumers: consumers.map(|(_, consumer)| consumer).collect(),
+        }
+    }
+
+    /// The same, and as long as the route stays as it is, only `users` are told, who are asked for once
+    /// it is there.
     fn update_for(
         &self,
         topic: &str,
@@ -148,18 +145,20 @@ impl TopicRoutes {
         let Some(fetched) = fetched else {
             return Ok(false);
         };
-        self.publish(topic, fetched, users());
+        self.publish(topic, fetched, users);
         Ok(true)
     }
 
-    fn publish(&self, topic: &str, fetched: TopicRouteData, users: Users) {
+    fn publish(&self, topic: &str, fetched: TopicRouteData, users: impl FnOnce() -> Users) {
         let fetched = fetched.sorted();
+        let known = self.known(topic).filter(|known| *known.route == fetched);
+        let unchanged = known.is_some();
+        // A change is for everybody: a producer that has used the topic since `users` were looked up
+        // would be left with the old route, which nothing tells from the new one later.
         let Users {
             producers,
             consumers,
-        } = users;
-        let known = self.known(topic).filter(|known| *known.route == fetched);
-        let unchanged = known.is_some();
+        } = if unchanged { users() } else { self.all_users() };
         let awaited = producers
             .iter()
             .any(|p| p.is_publish_topic_need_update(topic))
