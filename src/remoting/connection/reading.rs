@@ -41,7 +41,10 @@ impl<F: FnOnce(&TcpStream, &mut [u8]) -> io::Result<usize>> Receive for F {}
 
 /// What came of reading once.
 enum Chunk {
-    Read,
+    /// As much as there is room for at a time: there may be more.
+    Full,
+    /// All that was there. What comes later is told of anew.
+    Part,
     WouldBlock,
     Ended,
 }
@@ -87,8 +90,8 @@ impl Connection {
     fn read_chunks(self: &Arc<Self>, stream: &TcpStream) -> ReadProgress {
         for _ in 0..CHUNKS_PER_TURN {
             match self.read_chunk(stream, receive) {
-                Chunk::Read => {}
-                Chunk::WouldBlock | Chunk::Ended => return ReadProgress::Drained,
+                Chunk::Full => {}
+                Chunk::Part | Chunk::WouldBlock | Chunk::Ended => return ReadProgress::Drained,
             }
         }
         ReadProgress::More
@@ -99,10 +102,11 @@ impl Connection {
     fn read_chunk(self: &Arc<Self>, stream: &TcpStream, receive: impl Receive) -> Chunk {
         let ended = match self.fill(stream, receive) {
             Ok(0) => self.broken(&io::Error::from(ErrorKind::UnexpectedEof)),
-            Ok(_) => {
+            Ok(length) => {
                 self.note_activity();
                 match wake_at_the_end(|| self.deliver()) {
-                    Ok(()) => return Chunk::Read,
+                    Ok(()) if length < READ_CHUNK => return Chunk::Part,
+                    Ok(()) => return Chunk::Full,
                     Err(error) => error,
                 }
             }
@@ -185,7 +189,7 @@ impl Socket for Arc<Connection> {
         match self.read_chunk(stream, |stream, chunk| {
             wait_and_receive(stream, chunk, left)
         }) {
-            Chunk::Read | Chunk::WouldBlock => Turn::Read,
+            Chunk::Full | Chunk::Part | Chunk::WouldBlock => Turn::Read,
             Chunk::Ended => Turn::Ended,
         }
     }
