@@ -78,10 +78,15 @@ impl MessageProperties {
     /// [`CodecError::BadUtf8`].
     pub(crate) fn received(encoded: Bytes) -> Result<Self, CodecError> {
         std::str::from_utf8(&encoded).map_err(|_| CodecError::BadUtf8 { what: "properties" })?;
-        Ok(Self {
+        Ok(Self::of_text(encoded))
+    }
+
+    /// Those of a text form that is UTF-8; another one has no properties.
+    pub(crate) fn of_text(encoded: Bytes) -> Self {
+        Self {
             encoded,
             ..Self::default()
-        })
+        }
     }
 
     /// The value of one, without a map being made.
