@@ -1,17 +1,21 @@
-//! Choosing a queue to send to, and dividing queues among members.
+//! Choosing a queue to send to, dividing queues among members, and the account of what a queue has in work.
 
 use std::error::Error;
 use std::hint::black_box;
 
 use criterion::{BatchSize, BenchmarkId, Criterion};
-use rocketmq_blocking::MessageQueue;
-use rocketmq_blocking::internals::{SelectQueue, WorkedOn, sort_client_ids};
+use rocketmq_blocking::internals::{QueueInWork, SelectQueue, WorkedOn, sort_client_ids};
 use rocketmq_blocking::rebalance::{
     AllocateMessageQueueAveragely, AllocateMessageQueueAveragelyByCircle,
     AllocateMessageQueueConsistentHash, AllocateMessageQueueStrategy,
 };
 
+use rocketmq_blocking::{MessageExt, MessageQueue};
+use rocketmq_protocol::StoredMessage;
+
 const MEMBERS: usize = 1000;
+/// The messages of a pull.
+const PULLED: usize = 32;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut criterion = Criterion::default().sample_size(30).configure_from_args();
@@ -21,8 +25,53 @@ fn main() -> Result<(), Box<dyn Error>> {
         allocate(&mut criterion, count)?;
         plan(&mut criterion, count);
     }
+    process_queue(&mut criterion)?;
     criterion.final_summary();
     Ok(())
+}
+
+/// A pull's messages are put, and consumed one by one, with so many others in work behind them.
+fn process_queue(criterion: &mut Criterion) -> Result<(), Box<dyn Error>> {
+    let mut group = criterion.benchmark_group("process-queue");
+    for others in [0, 1000, 100_000] {
+        let queue = QueueInWork::new();
+        queue.put(&messages(PULLED..PULLED + others)?);
+        let pulled = messages(0..PULLED)?;
+        group.bench_function(BenchmarkId::new("put-and-consume-32", others), |bencher| {
+            bencher.iter(|| {
+                queue.put(&pulled);
+                for message in pulled.chunks(1) {
+                    black_box(queue.consume(message));
+                }
+            });
+        });
+    }
+    group.finish();
+    Ok(())
+}
+
+fn messages(offsets: std::ops::Range<usize>) -> Result<Vec<MessageExt>, Box<dyn Error>> {
+    let host = ([127, 0, 0, 1], 10911).into();
+    let message = |offset: usize| {
+        let stored = StoredMessage {
+            queue_id: 0,
+            flag: 0,
+            queue_offset: offset as i64,
+            commit_log_offset: offset as i64,
+            sys_flag: 0,
+            born_timestamp: 0,
+            born_host: host,
+            store_timestamp: 0,
+            store_host: host,
+            reconsume_times: 0,
+            prepared_transaction_offset: 0,
+            body: vec![b'x'; 100].into(),
+            topic: "bench_topic".to_owned(),
+            properties: format!("UNIQ_KEY\u{1}{offset:032X}\u{2}WAIT\u{1}true\u{2}"),
+        };
+        Ok(stored.into_message_ext(256)?)
+    };
+    offsets.map(message).collect()
 }
 
 /// One topic on ten brokers.

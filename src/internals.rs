@@ -1,10 +1,12 @@
 //! What the benches of this repository measure beside the public API. No part of it: it may change with
 //! every version.
 
-use rocketmq_protocol::MessageQueue;
+use rocketmq_protocol::{MessageExt, MessageQueue};
 
 use crate::client::TopicPublishInfo;
+use crate::consumer::ProcessQueue;
 use crate::rebalance::{WorkingState, rebalance_plan};
+use crate::sync::Clock;
 
 /// Goes round the queues of a topic, as a producer does.
 #[derive(Debug)]
@@ -49,5 +51,35 @@ impl WorkedOn {
     pub fn changes_to(&self, allocated: &[MessageQueue]) -> usize {
         let plan = rebalance_plan(&self.0, allocated);
         plan.drop.len() + plan.add.len()
+    }
+}
+
+/// The account of what a consumer has in work of one queue.
+#[derive(Debug)]
+pub struct QueueInWork(ProcessQueue);
+
+impl QueueInWork {
+    /// Nothing is in work.
+    #[expect(
+        clippy::new_without_default,
+        reason = "there is no need of a second way"
+    )]
+    pub fn new() -> Self {
+        Self(ProcessQueue::new(Clock::Real))
+    }
+
+    /// Takes pulled messages into account.
+    pub fn put(&self, messages: &[MessageExt]) {
+        let _ = self.0.put_messages(messages);
+    }
+
+    /// Notes a call of the listener with these messages and its end; the offset to commit.
+    pub fn consume(&self, messages: &[MessageExt]) -> Option<i64> {
+        self.0.consume_started(messages).ok()?;
+        let next = self
+            .0
+            .remove_messages(messages.iter().map(MessageExt::queue_offset));
+        self.0.consume_ended();
+        next
     }
 }

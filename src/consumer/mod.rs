@@ -26,8 +26,8 @@ mod filter_message_hook;
 mod hand_over;
 #[cfg(not(loom))]
 mod held_pulls;
-#[cfg(not(loom))]
 mod in_work;
+#[cfg(not(loom))]
 mod listener;
 mod offset_store;
 mod process_queue;
@@ -55,6 +55,9 @@ mod start_offset;
 mod subscription_table;
 #[cfg(not(loom))]
 mod unreachable_brokers;
+
+#[cfg(not(loom))]
+pub(crate) use process_queue::ProcessQueue;
 
 #[cfg(not(loom))]
 pub use consume_message_hook::{ConsumeMessageContext, ConsumeMessageHook, ConsumeReturnType};

@@ -128,7 +128,8 @@ fn work_on_seeds() {
     let Some(mut seed) = number("GROUP_FIRST") else {
         return;
     };
-    let _ = env_logger::try_init();
+    let env = env_logger::Env::default().default_filter_or("off");
+    let _ = env_logger::Builder::from_env(env).try_init();
     // Listeners that panic are part of it, and what they print is not.
     std::panic::set_hook(Box::new(|_| {}));
     // After what the harness has begun to write.
