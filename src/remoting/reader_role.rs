@@ -9,8 +9,8 @@ use super::response_future::{ResponseFuture, Woken};
 use crate::error::Result;
 use crate::sync::{Deadline, Mutex, add};
 
-/// How long the event loop stays without the socket after the last of several callers. Also: how
-/// late a caller may come to count as one of several.
+/// How long the event loop stays without the socket after the last of several callers, at least; at
+/// most until its next look. Also: how late a caller may come to count as one of several.
 pub(super) const LINGER: Duration = Duration::from_millis(2);
 /// When to look again if callers have not ceased: each look wakes the event loop.
 const NEXT_LOOK: Duration = Duration::from_millis(16);
