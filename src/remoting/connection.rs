@@ -204,6 +204,10 @@ impl Connection {
         if let Err(error) = self.event_loop.add(self) {
             return self.fail_connect(&error.to_string());
         }
+        if self.is_closed() {
+            // Whoever has closed it may have taken it out before it was in.
+            return self.event_loop.forget(self.token);
+        }
         if let Some(way) = self.way_without_look_up() {
             self.connect(VecDeque::from([way]), "");
             return;
@@ -848,6 +852,22 @@ mod tests {
         });
         let error = future.wait(Deadline::after(GENEROUS)).unwrap().unwrap_err();
         assert!(!error.may_have_been_stored(), "{error:?}");
+        assert!(event_loop.shutdown(Deadline::after(GENEROUS)));
+    }
+
+    /// A client that ends while a call of its is about to connect.
+    #[test]
+    fn a_connection_that_is_closed_before_it_opens_does_not_keep_the_loop() {
+        let event_loop = EventLoop::start("test").unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let addr = listener.local_addr().unwrap().to_string();
+        let connection = connection(&event_loop, &addr);
+        connection.close(&Error::RemotingConnect {
+            addr,
+            reason: "the client is shut down".to_owned(),
+        });
+        connection.open();
+        assert_eq!(event_loop.shared().connections(), 0);
         assert!(event_loop.shutdown(Deadline::after(GENEROUS)));
     }
 

@@ -134,6 +134,11 @@ impl Shared {
     }
 
     #[cfg(test)]
+    pub(super) fn connections(&self) -> usize {
+        self.connections.lock().len()
+    }
+
+    #[cfg(test)]
     pub(super) fn call_timers(&self) -> usize {
         let timers = self.timers.lock();
         let is_call = |key: &&TimerKey| matches!(key.2, Timer::Call(_));
@@ -325,17 +330,13 @@ fn run(mut poll: Poll, shared: &Shared) {
         }
     }
     shared.stopped.store(true, Ordering::SeqCst);
-    loop {
-        let connections: Vec<_> = shared.connections.lock().values().cloned().collect();
-        if connections.is_empty() {
-            break;
-        }
-        for connection in connections {
-            connection.close(&Error::RemotingSendRequest {
-                addr: connection.addr().to_owned(),
-                reason: "the client is shut down".into(),
-                written: true,
-            });
-        }
+    // None is added from here on. The lock is released first: a connection takes itself out.
+    let connections = std::mem::take(&mut *shared.connections.lock());
+    for connection in connections.into_values() {
+        connection.close(&Error::RemotingSendRequest {
+            addr: connection.addr().to_owned(),
+            reason: "the client is shut down".into(),
+            written: true,
+        });
     }
 }

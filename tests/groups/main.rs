@@ -54,6 +54,12 @@ fn this_program(test: &str) -> Command {
     command
 }
 
+/// What `RUST_LOG` names is written to standard error, nothing without it.
+fn log_what_is_asked_for() {
+    let env = env_logger::Env::default().default_filter_or("off");
+    let _ = env_logger::Builder::from_env(env).try_init();
+}
+
 #[test]
 fn a_group_stays_right_whatever_happens() {
     let (first, count) = match number("GROUP_SEED") {
@@ -128,8 +134,7 @@ fn work_on_seeds() {
     let Some(mut seed) = number("GROUP_FIRST") else {
         return;
     };
-    let env = env_logger::Env::default().default_filter_or("off");
-    let _ = env_logger::Builder::from_env(env).try_init();
+    log_what_is_asked_for();
     // Listeners that panic are part of it, and what they print is not.
     std::panic::set_hook(Box::new(|_| {}));
     // After what the harness has begun to write.

@@ -255,6 +255,7 @@ pub(crate) fn run_as_child(words: &str) {
         group: words[2].into(),
     };
     let topic = place.topic.clone();
+    crate::log_what_is_asked_for();
     // After a line of the test harness.
     say("");
     let consumer = builder(&place, words[3])
