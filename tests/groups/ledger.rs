@@ -30,9 +30,12 @@ struct State {
 /// A call of the listener is counted when the listener begins, and a call of an earlier ownership may
 /// begin that late that its queue has been given up and taken again: its result counts for nothing,
 /// and the message is delivered once more. So an offset is in hands once, whoever has it, and no
-/// longer when a call has finished it.
+/// longer when a call has finished it. Another member may have finished it meanwhile: what lies before
+/// the offset that this ownership pulls from first is not its own.
 #[derive(Debug, Default)]
 struct Work {
+    /// The offset of its first pull.
+    start: Option<i64>,
     in_hands: BTreeSet<i64>,
     finished: BTreeSet<i64>,
     committed: i64,
@@ -40,7 +43,8 @@ struct Work {
 
 impl Work {
     fn take(&mut self, offset: i64) {
-        if !self.finished.contains(&offset) {
+        let is_own = self.start.is_none_or(|start| offset >= start);
+        if is_own && !self.finished.contains(&offset) {
             self.in_hands.insert(offset);
         }
     }
@@ -186,13 +190,27 @@ impl Ledger {
         }
     }
 
+    /// A member pulls a queue; the first time, from where its ownership starts.
+    pub(crate) fn pulls(&self, member: &str, mq: &MessageQueue, offset: i64) {
+        let mut state = self.state.lock().unwrap();
+        let work = state
+            .work
+            .entry((member.to_owned(), mq.clone()))
+            .or_default();
+        if work.start.is_none() {
+            work.start = Some(offset);
+            work.in_hands.retain(|in_hands| *in_hands >= offset);
+        }
+    }
+
     /// A member asks where to start with a queue: a new ownership, whether it was told of the change or,
     /// since changes that follow each other soon are told of once, was not.
     pub(crate) fn begins_anew(&self, member: &str, mq: &MessageQueue) {
         self.state.lock().unwrap().forget(member, mq);
     }
 
-    /// A member's queues of a topic are now these: every ownership that began or ended is a new one.
+    /// A member's queues of a topic are now these: what is known of those that it has lost ends. (Those
+    /// that it has won it asks about.)
     pub(crate) fn assigned(
         &self,
         member: &str,
@@ -201,7 +219,7 @@ impl Ledger {
         now: &BTreeSet<MessageQueue>,
     ) {
         let mut state = self.state.lock().unwrap();
-        for mq in before.symmetric_difference(now) {
+        for mq in before.difference(now) {
             debug_assert_eq!(mq.topic(), topic);
             state.forget(member, mq);
         }

@@ -545,6 +545,7 @@ fn observe(cluster: &Cluster, place: &Place, ledger: &Arc<Ledger>) -> Vec<Contro
             request_code::PULL_MESSAGE,
             Box::new(move |member, request| {
                 let flag: i32 = field(request, "sysFlag");
+                pulls.pulls(member, &queue_of(request), field(request, "queueOffset"));
                 let offset: i64 = field(request, "commitOffset");
                 if flag & PULL_COMMITS != 0 && offset > 0 {
                     pulls.commit(member, &queue_of(request), offset);
