@@ -64,6 +64,11 @@ impl State {
     }
 }
 
+/// Whether a request was this member's, as far as is known.
+fn may_be(member: Option<&str>, name: &str) -> bool {
+    member.is_none_or(|member| member == name)
+}
+
 impl Ledger {
     pub(crate) fn sent(&self, id: u64) {
         self.state.lock().unwrap().sent.insert(id);
@@ -139,30 +144,25 @@ impl Ledger {
         }
     }
 
-    /// A broker was given a message back.
-    pub(crate) fn given_back(&self, member: &str, broker: &str, commit_log_offset: i64) {
-        let mut state = self.state.lock().unwrap();
-        let place = (member.to_owned(), broker.to_owned(), commit_log_offset);
-        if let Some((mq, offset)) = state.failed.remove(&place) {
-            if let Some(work) = state.work.get_mut(&(member.to_owned(), mq)) {
-                work.put_back(offset);
-            }
-        }
+    /// A broker was given a message back, by this member or by one that it does not know yet.
+    pub(crate) fn given_back(&self, member: Option<&str>, broker: &str, commit_log_offset: i64) {
+        self.are_given_back(|(name, of, offset)| {
+            may_be(member, name) && of == broker && *offset == commit_log_offset
+        });
     }
 
     /// A member published a message to the retry topic itself: which one is not looked into, so all
     /// that it failed on count as given back.
-    pub(crate) fn published_a_retry(&self, member: &str) {
+    pub(crate) fn published_a_retry(&self, member: Option<&str>) {
+        self.are_given_back(|(name, _, _)| may_be(member, name));
+    }
+
+    fn are_given_back(&self, of: impl Fn(&(Name, String, i64)) -> bool) {
         let mut state = self.state.lock().unwrap();
-        let places: Vec<_> = state
-            .failed
-            .keys()
-            .filter(|(name, _, _)| name == member)
-            .cloned()
-            .collect();
+        let places: Vec<_> = state.failed.keys().filter(|key| of(key)).cloned().collect();
         for place in places {
             if let Some((mq, offset)) = state.failed.remove(&place) {
-                if let Some(work) = state.work.get_mut(&(member.to_owned(), mq)) {
+                if let Some(work) = state.work.get_mut(&(place.0, mq)) {
                     work.put_back(offset);
                 }
             }
@@ -205,8 +205,17 @@ impl Ledger {
 
     /// A member asks where to start with a queue: a new ownership, whether it was told of the change or,
     /// since changes that follow each other soon are told of once, was not.
-    pub(crate) fn begins_anew(&self, member: &str, mq: &MessageQueue) {
-        self.state.lock().unwrap().forget(member, mq);
+    pub(crate) fn begins_anew(&self, member: Option<&str>, mq: &MessageQueue) {
+        let mut state = self.state.lock().unwrap();
+        let names: Vec<Name> = state
+            .work
+            .keys()
+            .filter(|(name, of)| may_be(member, name) && of == mq)
+            .map(|(name, _)| name.clone())
+            .collect();
+        for name in names {
+            state.forget(&name, mq);
+        }
     }
 
     /// A member's queues of a topic are now these: what is known of those that it has lost ends. (Those

@@ -508,8 +508,9 @@ impl World {
     }
 }
 
-/// What is done with a member's request.
-type Look = Box<dyn Fn(&str, &ReceivedRequest) + Send + Sync>;
+/// What is done with a member's request. Whose it is, is not known before the first heartbeat on its
+/// connection.
+type Look = Box<dyn Fn(Option<&str>, &ReceivedRequest) + Send + Sync>;
 
 /// Watches what brokers hear; see 3 and 4.
 fn observe(cluster: &Cluster, place: &Place, ledger: &Arc<Ledger>) -> Vec<ControlHandle> {
@@ -519,9 +520,7 @@ fn observe(cluster: &Cluster, place: &Place, ledger: &Arc<Ledger>) -> Vec<Contro
             code,
             ControlTimes::UntilLifted,
             move |request| {
-                if let Some(member) = request.client_id.as_deref().and_then(member_of) {
-                    look(member, request);
-                }
+                look(request.client_id.as_deref().and_then(member_of), request);
                 None
             },
         )
@@ -538,12 +537,17 @@ fn observe(cluster: &Cluster, place: &Place, ledger: &Arc<Ledger>) -> Vec<Contro
         watch(
             request_code::UPDATE_CONSUMER_OFFSET,
             Box::new(move |member, request| {
-                commits.commit(member, &queue_of(request), field(request, "commitOffset"));
+                if let Some(member) = member {
+                    commits.commit(member, &queue_of(request), field(request, "commitOffset"));
+                }
             }),
         ),
         watch(
             request_code::PULL_MESSAGE,
             Box::new(move |member, request| {
+                let Some(member) = member else {
+                    return;
+                };
                 let flag: i32 = field(request, "sysFlag");
                 pulls.pulls(member, &queue_of(request), field(request, "queueOffset"));
                 let offset: i64 = field(request, "commitOffset");
