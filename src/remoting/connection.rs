@@ -432,8 +432,11 @@ impl Connection {
         // Others write so much that this thread would serve them for ever.
         outbound.queued = bytes;
         let watched = self.watch_output(&mut outbound, false);
+        if watched.is_err() {
+            return self.ended_if_broken(outbound, watched);
+        }
         self.cork(outbound);
-        watched.map_err(|error| self.broken(&error))
+        Ok(())
     }
 
     fn watch_output(self: &Arc<Self>, outbound: &mut Outbound, output: bool) -> io::Result<()> {
@@ -785,6 +788,7 @@ fn write_until_blocked(stream: &TcpStream, bytes: &[u8]) -> io::Result<usize> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
     use std::net::TcpListener;
 
     use super::super::event_loop::EventLoop;
@@ -868,6 +872,52 @@ mod tests {
         });
         connection.open();
         assert_eq!(event_loop.shared().connections(), 0);
+        assert!(event_loop.shutdown(Deadline::after(GENEROUS)));
+    }
+
+    /// Words and the end that come with one event: the loop is told of neither again.
+    #[test]
+    fn an_end_that_comes_with_the_last_words_is_found() {
+        let event_loop = EventLoop::start("test").unwrap();
+        let (ended, outcome) = unbounded();
+        let call = |connection: &Arc<Connection>, completion: Completion<RemotingCommand>| {
+            connection.add_callback(1, Deadline::after(GENEROUS), completion);
+            connection.submit(1, BytesMut::from("call")).unwrap();
+        };
+        let open = |listener: &TcpListener, completion: Completion<RemotingCommand>| {
+            let addr = listener.local_addr().unwrap().to_string();
+            let connection = connection(&event_loop, &addr);
+            call(&connection, completion);
+            connection.open();
+            let mut peer = listener.accept().unwrap().0;
+            peer.set_read_timeout(Some(GENEROUS)).unwrap();
+            peer.read_exact(&mut [0; 4]).unwrap();
+            (connection, peer)
+        };
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let completion = Box::new(move |outcome: Result<_>| ended.send(outcome).unwrap());
+        let (_ends, mut ending) = open(&listener, completion);
+
+        // The loop is held up until both are there.
+        let (begun, is_held) = unbounded();
+        let (release, held) = bounded::<()>(0);
+        let (_holds, holding) = open(
+            &listener,
+            Box::new(move |_| {
+                begun.send(()).unwrap();
+                let _ = held.recv();
+            }),
+        );
+        drop(holding);
+        is_held.recv_timeout(GENEROUS).unwrap();
+        ending.write_all(b"\0\0").unwrap();
+        drop(ending);
+        drop(release);
+        let error = outcome.recv_timeout(GENEROUS / 2).unwrap().unwrap_err();
+        assert!(
+            matches!(error, Error::RemotingSendRequest { .. }),
+            "{error:?}"
+        );
         assert!(event_loop.shutdown(Deadline::after(GENEROUS)));
     }
 

@@ -107,11 +107,6 @@ impl EventLoop {
         let _ = self.shared.resolver.shutdown(deadline);
         self.thread.join_until(deadline)
     }
-
-    /// Whether this is the loop's thread.
-    pub(super) fn is_current(&self) -> bool {
-        self.thread.is_current()
-    }
 }
 
 impl Shared {
@@ -286,7 +281,8 @@ pub(super) fn is_loop() -> bool {
 fn run(mut poll: Poll, shared: &Shared) {
     let _ = IS_LOOP.try_with(|is_loop| is_loop.set(true));
     let mut events = Events::with_capacity(EVENTS_CAPACITY);
-    let mut unfinished: Vec<Token> = Vec::new();
+    // With whether the peer has sent its last.
+    let mut unfinished: Vec<(Token, bool)> = Vec::new();
     while !shared.is_stopped() {
         let next = shared.before_sleep();
         let timeout = if unfinished.is_empty() {
@@ -310,17 +306,24 @@ fn run(mut poll: Poll, shared: &Shared) {
             if event.is_writable() {
                 connection.on_writable();
             }
-            let has_input = event.is_readable() || event.is_read_closed() || event.is_error();
-            if has_input && !readable.contains(&event.token()) {
-                readable.push(event.token());
+            let has_ended = event.is_read_closed() || event.is_error();
+            if !event.is_readable() && !has_ended {
+                continue;
+            }
+            match readable
+                .iter_mut()
+                .find(|(token, _)| *token == event.token())
+            {
+                Some((_, known)) => *known |= has_ended,
+                None => readable.push((event.token(), has_ended)),
             }
         }
-        for token in readable {
+        for (token, has_ended) in readable {
             let Some(connection) = shared.connection(token) else {
                 continue;
             };
-            if connection.on_readable() == ReadProgress::More {
-                unfinished.push(token);
+            if connection.on_readable(has_ended) == ReadProgress::More {
+                unfinished.push((token, has_ended));
             }
         }
         for (_, token, timer) in shared.expired() {

@@ -8,7 +8,7 @@ use rocketmq_protocol::{RemotingCommand, response_code};
 
 use super::channel_table::{ChannelTable, Found};
 use super::connection::{Connection, ConnectionHandler, is_reading};
-use super::event_loop::EventLoop;
+use super::event_loop::{EventLoop, is_loop};
 use super::name_servers::{NameServers, share};
 use super::permits::Permits;
 use super::request_processor::RequestProcessor;
@@ -496,7 +496,7 @@ impl Inner {
     /// Whether this thread serves others just now: the event loop's, or one that completes calls on
     /// its way to its own reply. The user's hook must not hold it up.
     fn is_others_thread(&self) -> bool {
-        self.event_loop.is_current() || is_reading()
+        is_loop() || is_reading()
     }
 
     /// Runs what calls hooks: on a thread of their own if one is the user's, because this may be a

@@ -3,7 +3,7 @@
 
 use std::cell::Cell;
 use std::io::{self, ErrorKind};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use mio::net::TcpStream;
 use rocketmq_protocol::{FrameDecoder, RemotingCommand};
@@ -34,16 +34,11 @@ pub(in super::super) enum ReadProgress {
     More,
 }
 
-/// A way to read from the socket.
-trait Receive: FnOnce(&TcpStream, &mut [u8]) -> io::Result<usize> {}
-
-impl<F: FnOnce(&TcpStream, &mut [u8]) -> io::Result<usize>> Receive for F {}
-
 /// What came of reading once.
 enum Chunk {
     /// As much as there is room for at a time: there may be more.
     Full,
-    /// All that was there. What comes later is told of anew.
+    /// All that was there. What comes later is told of anew, but for an end that was there with it.
     Part,
     WouldBlock,
     Ended,
@@ -65,8 +60,9 @@ impl Connection {
         }
     }
 
-    /// The event loop's turn: reads what is there and completes calls with it.
-    pub(in super::super) fn on_readable(self: &Arc<Self>) -> ReadProgress {
+    /// The event loop's turn: reads what is there and completes calls with it. If the peer has sent its
+    /// last (`has_ended`), nothing more is told of, and it is read to its end.
+    pub(in super::super) fn on_readable(self: &Arc<Self>, has_ended: bool) -> ReadProgress {
         let mut talked = false;
         let stream = loop {
             match &self.outbound.lock().phase {
@@ -82,25 +78,26 @@ impl Connection {
             // A caller reads, and whoever it hands on to is told of what it leaves.
             return ReadProgress::Drained;
         }
-        let progress = self.read_chunks(&stream);
+        let progress = self.read_chunks(&stream, has_ended);
         self.role.end_turn(self);
         progress
     }
 
-    fn read_chunks(self: &Arc<Self>, stream: &TcpStream) -> ReadProgress {
+    fn read_chunks(self: &Arc<Self>, stream: &TcpStream, has_ended: bool) -> ReadProgress {
         for _ in 0..CHUNKS_PER_TURN {
-            match self.read_chunk(stream, receive) {
+            match self.read_chunk(stream, None) {
                 Chunk::Full => {}
+                Chunk::Part if has_ended => {}
                 Chunk::Part | Chunk::WouldBlock | Chunk::Ended => return ReadProgress::Drained,
             }
         }
         ReadProgress::More
     }
 
-    /// Reads once, by `receive`, and completes calls with what has come. Only the holder of the role
-    /// may.
-    fn read_chunk(self: &Arc<Self>, stream: &TcpStream, receive: impl Receive) -> Chunk {
-        let ended = match self.fill(stream, receive) {
+    /// Reads once and completes calls with what has come; waits for it, about so long at most, or not at
+    /// all. Only the holder of the role may.
+    fn read_chunk(self: &Arc<Self>, stream: &TcpStream, wait: Option<Duration>) -> Chunk {
+        let ended = match self.fill(stream, wait) {
             Ok(0) => self.broken(&io::Error::from(ErrorKind::UnexpectedEof)),
             Ok(length) => {
                 self.note_activity();
@@ -118,10 +115,13 @@ impl Connection {
     }
 
     /// The place that is read into is taken out meanwhile: no lock is held while input is waited for.
-    fn fill(&self, stream: &TcpStream, receive: impl Receive) -> io::Result<usize> {
+    fn fill(&self, stream: &TcpStream, wait: Option<Duration>) -> io::Result<usize> {
         let mut chunk = std::mem::take(&mut self.reader.lock().chunk);
         chunk.resize(READ_CHUNK, 0);
-        let received = receive(stream, &mut chunk);
+        let received = match wait {
+            Some(left) => wait_and_receive(stream, &mut chunk, left),
+            None => receive(stream, &mut chunk),
+        };
         let mut reader = self.reader.lock();
         if let Ok(length) = received {
             reader
@@ -186,9 +186,7 @@ impl Socket for Arc<Connection> {
             return Turn::TimedOut;
         }
         let _reading = Reading::begin();
-        match self.read_chunk(stream, |stream, chunk| {
-            wait_and_receive(stream, chunk, left)
-        }) {
+        match self.read_chunk(stream, Some(left)) {
             Chunk::Full | Chunk::Part | Chunk::WouldBlock => Turn::Read,
             Chunk::Ended => Turn::Ended,
         }
