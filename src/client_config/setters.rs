@@ -237,7 +237,8 @@ macro_rules! client_config_setters {
             self
         }
 
-        /// The most threads that serve replies and requests of brokers. Default: the number of
+        /// The most threads that serve requests of brokers, and replies that are not worked off where
+        /// they are read: those of a pull that are large or compressed, for instance. Default: the number of
         /// processors, at least 1; Java `clientCallbackExecutorThreads`.
         pub fn client_callback_executor_threads(mut self, threads: usize) -> Self {
             self.client_config.client_callback_executor_threads = threads;

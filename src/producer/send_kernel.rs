@@ -94,12 +94,11 @@ impl Prepared {
         let uniq_key = uniq_key_of(message);
         let half = message.property(property::TRANSACTION_PREPARED);
         let half = half.is_some_and(|value| value.eq_ignore_ascii_case("true"));
-        let mut changes = [(property::UNIQ_KEY, &*uniq_key); 2];
-        let changes = match settings.namespace.name() {
-            None => &changes[1..],
+        let key = (property::UNIQ_KEY, &*uniq_key);
+        let encode = |message: &Message| match settings.namespace.name() {
+            None => message.encode_properties_with(&[key]),
             Some(namespace) => {
-                changes[0] = (property::INSTANCE_ID, namespace);
-                &changes[..]
+                message.encode_properties_with(&[(property::INSTANCE_ID, namespace), key])
             }
         };
         let mut reconsume_times = None;
@@ -113,9 +112,9 @@ impl Prepared {
             };
             reconsume_times = number(property::RECONSUME_TIME);
             max_reconsume_times = number(property::MAX_RECONSUME_TIMES);
-            retry.encode_properties_with(changes)
+            encode(&retry)
         } else {
-            message.encode_properties_with(changes)
+            encode(message)
         };
         if properties.len() > MAX_PROPERTIES_LENGTH {
             return Err(Error::InvalidMessage {

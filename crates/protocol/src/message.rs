@@ -400,15 +400,7 @@ impl Message {
     /// `MessageDecoder#messageProperties2String`), with `changes` made: each name is there once, sorted by
     /// name, and takes the place of what the message has.
     pub fn encode_properties_with(&self, changes: &[(&str, &str)]) -> String {
-        let more = changes.iter().fold(0_usize, |sum, (name, value)| {
-            sum.saturating_add(name.len())
-                .saturating_add(value.len())
-                .saturating_add(2)
-        });
-        let length = self.properties.encoded_length().saturating_add(more);
-        let mut text = String::with_capacity(length);
-        self.properties.write_with(changes, &mut text);
-        text
+        self.properties.text_with(changes)
     }
 
     /// The length of the properties in that form, in bytes.

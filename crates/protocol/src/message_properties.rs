@@ -6,7 +6,9 @@ use std::sync::OnceLock;
 use bytes::Bytes;
 
 use crate::ext_fields::bit_of;
-use crate::properties::{encoded_length, find_property, is_plain, property_entries, put_property};
+use crate::properties::{
+    encoded_length, find_property, is_plain, property_entries, put_property, sum_of_lengths,
+};
 use crate::{CodecError, Properties, property};
 
 /// Properties in their text form, as received or as set one by one, or as a map once somebody wants
@@ -40,12 +42,6 @@ struct Added {
 }
 
 impl Added {
-    const NONE: Self = Self {
-        min_offset: Number::NONE,
-        max_offset: Number::NONE,
-        consume_start_timestamp: Number::NONE,
-    };
-
     fn named(&self) -> impl Iterator<Item = (&'static str, &Number)> {
         [
             (property::MIN_OFFSET, &self.min_offset),
@@ -62,13 +58,12 @@ impl Added {
 
 impl MessageProperties {
     /// Those of a message that is made: the broker is asked to store it safely.
-    pub(crate) const fn of_new_message() -> Self {
+    pub(crate) fn of_new_message() -> Self {
         Self {
             encoded: Bytes::from_static(WAIT_ONLY.as_bytes()),
             is_own: true,
             names: bit_of(property::WAIT_STORE_MSG_OK.as_bytes()),
-            added: Added::NONE,
-            map: OnceLock::new(),
+            ..Self::default()
         }
     }
 
@@ -131,13 +126,17 @@ impl MessageProperties {
             self.change(|map| map.insert(name.to_owned(), value));
             return;
         }
-        let length = self.encoded.len().saturating_add(name.len());
-        let length = length.saturating_add(value.len()).saturating_add(2);
-        let mut text = String::with_capacity(length);
-        self.write_with(&[(name, &value)], &mut text);
-        self.encoded = text.into();
+        self.encoded = self.text_with(&[(name, &value)]).into();
         self.names |= bit_of(name.as_bytes());
         self.map = OnceLock::new();
+    }
+
+    /// The text form with changes, as [`write_with`](Self::write_with) writes it.
+    pub(crate) fn text_with(&self, changes: &[(&str, &str)]) -> String {
+        let more = sum_of_lengths(changes.iter().copied());
+        let mut text = String::with_capacity(self.encoded_length().saturating_add(more));
+        self.write_with(changes, &mut text);
+        text
     }
 
     /// Writes the text form, sorted by name, with `changes` made: they are sorted, each name is there
@@ -285,13 +284,8 @@ struct Number {
 const MAX_DIGITS: usize = 20;
 
 impl Number {
-    const NONE: Self = Self {
-        length: 0,
-        digits: [0; MAX_DIGITS],
-    };
-
     fn new(value: i64) -> Self {
-        let mut number = Self::NONE;
+        let mut number = Self::default();
         let mut buffer = itoa::Buffer::new();
         let text = buffer.format(value).as_bytes();
         if let Some(place) = number.digits.get_mut(..text.len()) {

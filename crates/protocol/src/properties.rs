@@ -26,7 +26,12 @@ pub fn encode_properties(properties: &Properties) -> String {
 
 /// The length of the text form.
 pub(crate) fn encoded_length(properties: &Properties) -> usize {
-    properties.iter().fold(0_usize, |sum, (name, value)| {
+    sum_of_lengths(properties.iter().map(|(n, v)| (n.as_str(), v.as_str())))
+}
+
+/// The length of the text form of such properties.
+pub(crate) fn sum_of_lengths<'a>(properties: impl Iterator<Item = (&'a str, &'a str)>) -> usize {
+    properties.fold(0, |sum: usize, (name, value)| {
         sum.saturating_add(name.len())
             .saturating_add(value.len())
             .saturating_add(2)
