@@ -31,6 +31,7 @@ mod deadline;
 mod mailbox;
 #[cfg(loom)]
 mod model;
+mod parking;
 #[cfg(not(loom))]
 mod real;
 pub(crate) mod thread;

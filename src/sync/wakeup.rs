@@ -1,56 +1,78 @@
-//! One flag behind a condvar: what `ServiceThread` in Java does with a flag and a latch.
+//! One word: what `ServiceThread` in Java does with a flag and a latch.
 
-use super::{Condvar, Deadline, Mutex};
+use super::Deadline;
+use super::atomic::{AtomicU32, Ordering};
+use super::parking::{Parking, Platform};
 
 /// A wake-up that waits for its sleeper.
 ///
 /// A wake-up sent while nobody waits is remembered, and ends the next wait at once; several of them
-/// are one. The flag is tested and cleared under one lock, so none falls between the two. In Java's
-/// `ServiceThread#waitForRunning` the flag and the latch are two objects: a wake-up between the test
-/// of one and the reset of the other is lost, and later ones with it.
+/// are one. The flag is taken, or the sleep on its absence begun, in one step, so none falls between
+/// the two. In Java's `ServiceThread#waitForRunning` the flag and the latch are two objects: a
+/// wake-up between the test of one and the reset of the other is lost, and later ones with it.
 #[derive(Debug, Default)]
-pub(crate) struct Wakeup {
-    flags: Mutex<Flags>,
-    changed: Condvar,
+pub(crate) struct Wakeup<P = Platform> {
+    state: AtomicU32,
+    parking: P,
 }
 
-#[derive(Debug, Default)]
-struct Flags {
-    notified: bool,
-    closed: bool,
-}
+const NOTIFIED: u32 = 1;
+const CLOSED: u32 = 1 << 1;
+/// Somebody may sleep; without it a wake-up needs no call to the system. All sleepers are woken
+/// with it, for it does not say how many there are.
+const SLEEPING: u32 = 1 << 2;
 
 impl Wakeup {
     pub(crate) fn new() -> Self {
         Self::default()
     }
+}
 
+impl<P: Parking> Wakeup<P> {
     /// Ends the current wait, or the next one if nobody waits.
     pub(crate) fn wakeup(&self) {
-        self.flags.lock().notified = true;
-        self.changed.notify_one();
+        self.set(NOTIFIED);
     }
 
     /// Ends every wait, now and from now on.
     pub(crate) fn close(&self) {
-        self.flags.lock().closed = true;
-        self.changed.notify_all();
+        self.set(CLOSED);
     }
 
     pub(crate) fn is_closed(&self) -> bool {
-        self.flags.lock().closed
+        self.state.load(Ordering::Acquire) & CLOSED != 0
     }
 
     /// Waits for a wake-up and takes it: `true` if there was one, `false` if the deadline passed or
     /// the wake-up was closed first.
     pub(crate) fn wait(&self, deadline: Deadline) -> bool {
-        let mut flags = self.flags.lock();
-        while !flags.notified && !flags.closed {
-            if self.changed.wait_until(&mut flags, deadline) {
-                break;
+        let mut is_late = false;
+        loop {
+            let state = self.state.load(Ordering::Acquire);
+            if state & NOTIFIED != 0 {
+                if self.change(state, state & !NOTIFIED) {
+                    return true;
+                }
+            } else if state & CLOSED != 0 || is_late {
+                return false;
+            } else if state & SLEEPING != 0 || self.change(state, state | SLEEPING) {
+                is_late = self.parking.park(&self.state, state | SLEEPING, deadline);
             }
         }
-        std::mem::take(&mut flags.notified)
+    }
+
+    fn set(&self, flag: u32) {
+        let set = |state| Some((state | flag) & !SLEEPING);
+        let before = (self.state).fetch_update(Ordering::AcqRel, Ordering::Acquire, set);
+        if before.is_ok_and(|state| state & SLEEPING != 0) {
+            self.parking.unpark_all(&self.state);
+        }
+    }
+
+    fn change(&self, from: u32, to: u32) -> bool {
+        (self.state)
+            .compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire)
+            .is_ok()
     }
 }
 
@@ -59,42 +81,95 @@ impl Wakeup {
 mod tests {
     use std::time::Duration;
 
+    use super::super::parking::ByCondvar;
     use super::*;
     use crate::sync::{Arc, thread};
 
     const GENEROUS: Duration = Duration::from_secs(30);
 
+    /// Each check for what this system has and for what others have.
+    fn check(check_futex: fn(Wakeup), check_condvar: fn(Wakeup<ByCondvar>)) {
+        check_futex(Wakeup::default());
+        check_condvar(Wakeup::default());
+    }
+
     #[test]
     fn a_wakeup_before_the_wait_ends_it_once() {
-        let wakeup = Wakeup::new();
-        wakeup.wakeup();
-        wakeup.wakeup();
-        assert!(wakeup.wait(Deadline::after(GENEROUS)));
-        assert!(!wakeup.wait(Deadline::after(Duration::ZERO)));
+        fn ends_one<P: Parking>(wakeup: Wakeup<P>) {
+            wakeup.wakeup();
+            wakeup.wakeup();
+            assert!(wakeup.wait(Deadline::after(GENEROUS)));
+            assert!(!wakeup.wait(Deadline::after(Duration::ZERO)));
+        }
+        check(ends_one, ends_one);
     }
 
     #[test]
     fn a_wakeup_ends_a_wait_under_way() {
-        let wakeup = Arc::new(Wakeup::new());
-        let waker = Arc::clone(&wakeup);
-        let handle = thread::spawn("waker", move || waker.wakeup()).unwrap();
-        assert!(wakeup.wait(Deadline::after(GENEROUS)));
-        assert!(handle.join_until(Deadline::after(GENEROUS)));
+        fn ends_it<P: Parking + Send + Sync + 'static>(wakeup: Wakeup<P>) {
+            let wakeup = Arc::new(wakeup);
+            let waker = Arc::clone(&wakeup);
+            let handle = thread::spawn("waker", move || {
+                while waker.state.load(Ordering::Acquire) & SLEEPING == 0 {
+                    std::thread::yield_now();
+                }
+                waker.wakeup();
+            });
+            assert!(wakeup.wait(Deadline::after(GENEROUS)));
+            assert!(handle.unwrap().join_until(Deadline::after(GENEROUS)));
+        }
+        check(ends_it, ends_it);
+    }
+
+    /// A wake-up does not say which of several sleepers it is for: all wake, and one takes it.
+    #[test]
+    fn each_of_two_wakeups_ends_one_of_two_waits() {
+        fn end_both<P: Parking + Send + Sync + 'static>(wakeup: Wakeup<P>) {
+            let (wakeup, woken) = (Arc::new(wakeup), Arc::new(AtomicU32::new(0)));
+            let wait = || {
+                let (wakeup, woken) = (Arc::clone(&wakeup), Arc::clone(&woken));
+                thread::spawn("waiter", move || {
+                    let is_woken = wakeup.wait(Deadline::after(GENEROUS));
+                    woken.fetch_add(is_woken.into(), Ordering::AcqRel);
+                })
+            };
+            let waiters = [wait().unwrap(), wait().unwrap()];
+            while wakeup.state.load(Ordering::Acquire) & SLEEPING == 0 {
+                std::thread::yield_now();
+            }
+            wakeup.wakeup();
+            let deadline = Deadline::after(GENEROUS);
+            while !waiters.iter().any(thread::JoinHandle::has_exited) {
+                assert!(!deadline.has_passed());
+                std::thread::yield_now();
+            }
+            wakeup.wakeup();
+            assert!(waiters.iter().all(|waiter| waiter.join_until(deadline)));
+            assert_eq!(woken.load(Ordering::Acquire), 2);
+        }
+        check(end_both, end_both);
     }
 
     #[test]
     fn a_wait_without_a_wakeup_ends_at_its_deadline() {
-        assert!(!Wakeup::new().wait(Deadline::after(Duration::from_millis(1))));
+        fn ends<P: Parking>(wakeup: Wakeup<P>) {
+            let (begun, time) = (crate::sync::now(), Duration::from_millis(5));
+            assert!(!wakeup.wait(Deadline::after(time)));
+            assert!(begun.elapsed() >= time);
+        }
+        check(ends, ends);
     }
 
     #[test]
     fn a_closed_wakeup_never_waits_and_loses_nothing() {
-        let wakeup = Wakeup::new();
-        wakeup.wakeup();
-        wakeup.close();
-        assert!(wakeup.is_closed());
-        assert!(wakeup.wait(Deadline::after(GENEROUS)));
-        assert!(!wakeup.wait(Deadline::after(GENEROUS)));
+        fn never_waits<P: Parking>(wakeup: Wakeup<P>) {
+            wakeup.wakeup();
+            wakeup.close();
+            assert!(wakeup.is_closed());
+            assert!(wakeup.wait(Deadline::after(GENEROUS)));
+            assert!(!wakeup.wait(Deadline::after(GENEROUS)));
+        }
+        check(never_waits, never_waits);
     }
 }
 
@@ -106,8 +181,8 @@ mod loom_tests {
     use loom::thread;
 
     use super::*;
-    use crate::sync::Arc;
-    use crate::sync::atomic::{AtomicBool, Ordering};
+    use crate::sync::atomic::AtomicBool;
+    use crate::sync::{Arc, Condvar, Mutex};
 
     fn some_deadline() -> Deadline {
         Deadline::after(Duration::from_secs(1))
@@ -161,6 +236,25 @@ mod loom_tests {
                 wakeup.wait(some_deadline());
             }
             wakers.into_iter().for_each(|waker| waker.join().unwrap());
+        });
+    }
+
+    /// Whoever is woken in vain sleeps again, and the next wake-up finds it.
+    #[test]
+    fn loom_each_of_two_sleepers_gets_one_of_two_wakeups() {
+        loom::model(|| {
+            let wakeup = Arc::new(Wakeup::new());
+            let handles = [(), ()].map(|()| {
+                let wakeup = Arc::clone(&wakeup);
+                thread::spawn(move || {
+                    assert!(wakeup.wait(some_deadline()));
+                    wakeup.wakeup();
+                })
+            });
+            wakeup.wakeup();
+            handles
+                .into_iter()
+                .for_each(|handle| handle.join().unwrap());
         });
     }
 
