@@ -82,8 +82,7 @@ impl MessageQueue {
         match keys(queues) {
             Some(mut keys) => {
                 keys.sort_unstable();
-                // The place is the lowest part of a key.
-                let order = keys.into_iter().map(|key| key as u32 as usize).collect();
+                let order = keys.into_iter().map(utf16_order::place).collect();
                 utf16_order::arrange(queues, order);
             }
             None => queues.sort_unstable(),

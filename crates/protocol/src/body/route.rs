@@ -165,10 +165,11 @@ impl TopicRouteData {
     /// Without such a configuration these are the writeable queues of brokers that have a master,
     /// sorted by broker name.
     pub fn publish_queues(&self, topic: &str) -> (Vec<MessageQueue>, bool) {
+        let topic = topic.into();
         if let Some(conf) = self.order() {
             let brokers = conf.brokers.into_iter();
             let queues = brokers
-                .flat_map(|(broker, count)| queues_of(topic, broker, count))
+                .flat_map(|(broker, count)| queues_of(&topic, broker, count))
                 .take(MAX_QUEUES)
                 .collect();
             return (queues, true);
@@ -187,7 +188,7 @@ impl TopicRouteData {
                 let has_master = has_master.get(data.broker_name.as_str());
                 Permission(data.perm).is_writeable() && has_master == Some(&true)
             })
-            .flat_map(|data| queues_of(topic, &data.broker_name, data.write_queue_nums))
+            .flat_map(|data| queues_of(&topic, &data.broker_name, data.write_queue_nums))
             .take(MAX_QUEUES)
             .collect();
         (queues, false)
@@ -196,11 +197,12 @@ impl TopicRouteData {
     /// The queues a consumer may read, sorted
     /// (Java `MQClientInstance#topicRouteData2TopicSubscribeInfo`). No master is needed.
     pub fn subscribe_queues(&self, topic: &str) -> Vec<MessageQueue> {
+        let topic = topic.into();
         let mut queues: Vec<MessageQueue> = self
             .queue_datas
             .iter()
             .filter(|data| Permission(data.perm).is_readable())
-            .flat_map(|data| queues_of(topic, &data.broker_name, data.read_queue_nums))
+            .flat_map(|data| queues_of(&topic, &data.broker_name, data.read_queue_nums))
             .take(MAX_QUEUES)
             .collect();
         MessageQueue::sort(&mut queues);
@@ -209,8 +211,12 @@ impl TopicRouteData {
     }
 }
 
-fn queues_of(topic: &str, broker: &str, count: i32) -> impl Iterator<Item = MessageQueue> + use<> {
-    let topic: Arc<str> = topic.into();
+fn queues_of(
+    topic: &Arc<str>,
+    broker: &str,
+    count: i32,
+) -> impl Iterator<Item = MessageQueue> + use<> {
+    let topic = Arc::clone(topic);
     let broker: Arc<str> = broker.into();
     (0..count.min(MAX_QUEUES_PER_BROKER))
         .map(move |id| MessageQueue::new(Arc::clone(&topic), Arc::clone(&broker), id))
