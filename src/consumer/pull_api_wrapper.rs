@@ -27,7 +27,7 @@ pub(super) fn process_pull_result(
     reply: PullReply,
 ) -> PulledMessages {
     let broker_name: Arc<str> = mq.broker_name().into();
-    let mut messages = Vec::new();
+    let mut messages = Vec::with_capacity(at_most(offset, &reply));
     let mut read_to = offset;
     let mut ends_unreadable = false;
     let takes_any = subscription.matches_any_tag();
@@ -66,4 +66,11 @@ pub(super) fn process_pull_result(
         messages,
         next_offset,
     }
+}
+
+/// How many messages a reply has by its offsets, and at most by its length.
+fn at_most(offset: i64, reply: &PullReply) -> usize {
+    let by_offsets = reply.header.next_begin_offset.saturating_sub(offset);
+    let by_length = reply.body.len() / StoredMessages::SMALLEST;
+    usize::try_from(by_offsets).map_or(0, |count| count.min(by_length))
 }

@@ -262,6 +262,9 @@ pub struct StoredMessages {
 }
 
 impl StoredMessages {
+    /// How many bytes a message without topic, body and properties has.
+    pub const SMALLEST: usize = at::BODY + 3;
+
     /// The messages in `bytes`, one after the other.
     pub fn new(bytes: Bytes) -> Self {
         Self {
@@ -292,12 +295,8 @@ impl StoredMessages {
     }
 
     fn read(&mut self, message: Bytes) -> Result<MessageExt, CodecError> {
-        if let Some(read) = self.read_plain(&message) {
-            return Ok(read);
-        }
         let size = message.len();
         let Parts { message, texts } = Parts::read(message)?;
-        // The messages of a reply are of one topic, so they share its text.
         if self.topic.as_bytes() != texts.topic_bytes() {
             self.topic = texts.topic()?.into();
         }
@@ -329,10 +328,12 @@ mod at {
 const NOT_PLAIN: i32 = sys_flag::COMPRESSED | sys_flag::BORN_HOST_V6 | sys_flag::STORE_HOST_V6;
 
 impl StoredMessages {
-    /// Reads a message as most are: nothing compressed, addresses of IPv4, of the topic of the one
-    /// before, and nothing wrong with it. `None` for all others, which [`Parts`] reads: field by field,
-    /// with an error for what is wrong.
-    fn read_plain(&self, message: &Bytes) -> Option<MessageExt> {
+    /// Reads a message as most are: nothing compressed, addresses of IPv4, and nothing wrong
+    /// with it. `None` for all others, which [`Parts`] reads: field by field, with an error for what is
+    /// wrong. What it takes is left in place, for a slice of `rest` that is made and dropped would be
+    /// counted twice.
+    fn read_plain(&mut self, size: usize) -> Option<MessageExt> {
+        let message = self.rest.get(..size)?;
         let fixed: &[u8; at::BODY] = message.first_chunk()?;
         let int = |at: usize| Some(BigEndian::read_i32(fixed.get(at..at.checked_add(4)?)?));
         let long = |at: usize| Some(BigEndian::read_i64(fixed.get(at..at.checked_add(8)?)?));
@@ -353,10 +354,12 @@ impl StoredMessages {
         let (length, properties) = after.split_first_chunk()?;
         let length = usize::try_from(i16::from_be_bytes(*length)).ok()?;
         let properties = properties.get(..length)?;
-        if topic != self.topic.as_bytes() || std::str::from_utf8(properties).is_err() {
-            return None;
+        std::str::from_utf8(properties).ok()?;
+        // The messages of a reply are of one topic, so they share its text.
+        if topic != self.topic.as_bytes() {
+            self.topic = std::str::from_utf8(topic).ok()?.into();
         }
-        let properties = MessageProperties::of_text(message.slice_ref(properties));
+        let properties = MessageProperties::of_text(self.rest.slice_ref(properties));
         let stored_at = OffsetMessageId {
             store_host: host(at::STORE_HOST)?,
             commit_log_offset: long(at::COMMIT_LOG_OFFSET)?,
@@ -366,11 +369,11 @@ impl StoredMessages {
                 Arc::clone(&self.topic),
                 int(at::FLAG)?,
                 properties,
-                message.slice(at::BODY..body_end),
+                self.rest.slice(at::BODY..body_end),
             ),
             broker_name: Arc::clone(&self.no_broker),
             queue_id: int(at::QUEUE_ID)?,
-            store_size: message.len(),
+            store_size: size,
             queue_offset: long(at::QUEUE_OFFSET)?,
             sys_flag,
             born_timestamp: long(at::BORN_TIMESTAMP)?,
@@ -449,6 +452,10 @@ impl StoredMessages {
         };
         match usize::try_from(size) {
             Ok(length) if length >= SMALLEST && length <= self.rest.len() => {
+                if let Some(read) = self.read_plain(length) {
+                    self.rest.advance(length);
+                    return Some(Ok(read));
+                }
                 let message = self.rest.split_to(length);
                 Some(self.read(message))
             }
@@ -638,7 +645,6 @@ mod tests {
         let mut whole = BytesMut::new();
         message.encode(&mut whole).unwrap();
         let length = whole.len();
-        let topic: Arc<str> = "topic".into();
         let mut random = 7_u64;
         let mut next = |bound: usize| {
             random = random
@@ -663,15 +669,14 @@ mod tests {
             bytes.get_mut(..4).unwrap().put_u32(size);
             let bytes = bytes.freeze();
             let mut messages = StoredMessages::new(bytes.clone());
-            messages.topic = Arc::clone(&topic);
-            let Some(plain) = messages.read_plain(&bytes) else {
+            let Some(plain) = messages.read_plain(bytes.len()) else {
                 continue;
             };
             read += 1;
             let Parts { message, texts } = Parts::read(bytes).unwrap();
-            assert_eq!(texts.topic().unwrap(), "topic");
+            let topic = texts.topic().unwrap().into();
             let properties = MessageProperties::received(texts.into_properties()).unwrap();
-            let long = message.expand(Arc::clone(&topic), properties, size as usize);
+            let long = message.expand(topic, properties, size as usize);
             assert_eq!(Ok(plain), long);
         }
         assert!(read > 5_000, "{read}");
