@@ -1,6 +1,7 @@
 //! What needs no broker: dividing queues, decoding a pull's reply, choosing a queue.
 
 use std::hint::black_box;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -9,7 +10,7 @@ use rocketmq_blocking::internals::{SelectQueue, sort_client_ids};
 use rocketmq_blocking::rebalance::{
     AllocateMessageQueueAveragely, AllocateMessageQueueConsistentHash, AllocateMessageQueueStrategy,
 };
-use rocketmq_protocol::StoredMessages;
+use rocketmq_protocol::{CodecError, StoredMessages};
 
 use crate::measure::{Failure, Line, Options};
 
@@ -65,8 +66,15 @@ pub(crate) fn all(options: &Options) -> Result<(), Failure> {
 }
 
 fn allocate(queues: i32) -> Result<(), Failure> {
-    let mut all: Vec<MessageQueue> = (0..queues)
-        .map(|n| MessageQueue::new("bench_topic", format!("broker-{}", n % 10), n / 10))
+    // Queues of a route share their names.
+    let topic: Arc<str> = "bench_topic".into();
+    let brokers = (0..10).map(|n| format!("broker-{n}").into());
+    let mut all: Vec<MessageQueue> = brokers
+        .flat_map(|broker: Arc<str>| {
+            let ids = 0..queues / 10;
+            let topic = Arc::clone(&topic);
+            ids.map(move |id| MessageQueue::new(Arc::clone(&topic), Arc::clone(&broker), id))
+        })
         .collect();
     let mut members: Vec<String> = (0..1000)
         .map(|n| format!("10.0.{}.{}@{}#{n}", n / 256, n % 256, 1000 + n * 7))
@@ -83,22 +91,32 @@ fn allocate(queues: i32) -> Result<(), Failure> {
     ];
     for (name, strategy) in strategies {
         strategy.allocate("g", &me, &all, &members)?;
+        // The copies lie in the same memory each time: other clients copy references only.
+        let (mut sorted, mut sorted_members) = (all.clone(), members.clone());
         measure(&format!("{name}-{queues}"), 1, || {
-            let (mut all, mut members) = (all.clone(), members.clone());
-            MessageQueue::sort(&mut all);
-            sort_client_ids(&mut members);
-            let _ = black_box(strategy.allocate("g", &me, &all, &members));
+            sorted.clone_from(&all);
+            sorted_members.clone_from(&members);
+            MessageQueue::sort(&mut sorted);
+            sort_client_ids(&mut sorted_members);
+            let _ = black_box(strategy.allocate("g", &me, &sorted, &sorted_members));
         });
     }
     Ok(())
 }
 
 fn decode(reply: Bytes) -> Result<(), Failure> {
-    let messages =
-        |reply: &Bytes| StoredMessages::new(reply.clone()).collect::<Result<Vec<_>, _>>();
-    let count = messages(&reply)?.len();
+    let count = StoredMessages::new(reply.clone()).count();
+    let messages = || {
+        // A consumer knows by the reply's offsets how many come.
+        let mut messages = Vec::with_capacity(count);
+        for message in StoredMessages::new(reply.clone()) {
+            messages.push(message?);
+        }
+        Ok::<_, CodecError>(messages)
+    };
+    messages()?;
     measure("decode", count, || {
-        let _ = black_box(messages(&reply));
+        let _ = black_box(messages());
     });
     Ok(())
 }

@@ -33,12 +33,12 @@ pub(crate) fn sync(
 
 pub(crate) fn batches(options: &Options) -> Result<(), Failure> {
     let body = vec![b'x'; options.number("size", 100)?];
-    let topic = options.topic();
+    let topic: Arc<str> = options.topic().into();
     let plan = Plan::batches(options)?;
     timed(options, &plan, |producer| {
         // Made anew each time, as a program would.
         let messages: Vec<Message> = (0..plan.messages_per_call)
-            .map(|_| Message::new(topic, body.clone()))
+            .map(|_| Message::new(Arc::clone(&topic), body.clone()))
             .collect();
         Ok(producer.send_batch(&messages)?.send_status)
     })
@@ -113,9 +113,9 @@ pub(crate) fn asynchronous(options: &Options) -> Result<(), Failure> {
     let n: usize = options.number("n", 200_000)?;
     let all: usize = options.number("window", 1000)?;
     let body = vec![b'x'; options.number("size", 100)?];
-    let topic = options.topic();
+    let topic: Arc<str> = options.topic().into();
     for _ in 0..options.number("warmup", 2000)? {
-        producer.send(&Message::new(topic, body.clone()))?;
+        producer.send(&Message::new(Arc::clone(&topic), body.clone()))?;
     }
     let nanos: Arc<Vec<AtomicU64>> = Arc::new((0..n).map(|_| AtomicU64::new(0)).collect());
     let errors = Arc::new(AtomicUsize::new(0));
@@ -134,15 +134,18 @@ pub(crate) fn asynchronous(options: &Options) -> Result<(), Failure> {
         window.take();
         let (times, count, room) = (Arc::clone(&nanos), Arc::clone(&errors), Arc::clone(&window));
         let begun = Instant::now();
-        let sent = producer.send_async(Message::new(topic, body.clone()), move |outcome| {
-            if let Err(failure) = &outcome {
-                failed(&count, failure);
-            }
-            if let Some(time) = times.get(number) {
-                time.store(nanos_since(begun), Ordering::Relaxed);
-            }
-            room.give_back();
-        });
+        let sent = producer.send_async(
+            Message::new(Arc::clone(&topic), body.clone()),
+            move |outcome| {
+                if let Err(failure) = &outcome {
+                    failed(&count, failure);
+                }
+                if let Some(time) = times.get(number) {
+                    time.store(nanos_since(begun), Ordering::Relaxed);
+                }
+                room.give_back();
+            },
+        );
         if let Err(failure) = sent {
             failed(&errors, &failure);
             window.give_back();

@@ -84,8 +84,9 @@ pub(super) struct End {
     flight: Option<Flight>,
     /// The last broker that the message went to.
     sent_to: Option<Arc<str>>,
-    /// There from the first attempt on, if a hook is to be told of the end.
-    hooked: Option<HookedSend>,
+    /// There from the first attempt on, if a hook is to be told of the end. It is large, and moves
+    /// with the send from hand to hand.
+    hooked: Option<Box<HookedSend>>,
 }
 
 impl End {
@@ -158,7 +159,7 @@ impl Drop for End {
 /// whoever drops the pool's queue.
 struct Due {
     /// Told before the callback.
-    hooked: Option<HookedSend>,
+    hooked: Option<Box<HookedSend>>,
     what: Option<(Callback, Result<SendResult>)>,
     flight: Option<Flight>,
 }
@@ -341,7 +342,7 @@ impl Sending {
         if let Some(changed) = hooked.changed(&self.prepared) {
             self.prepared = Arc::new(changed);
         }
-        self.end.hooked = Some(hooked);
+        self.end.hooked = Some(Box::new(hooked));
         in_time
     }
 

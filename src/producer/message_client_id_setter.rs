@@ -28,6 +28,15 @@ static MAKER: Maker = Maker::new();
 /// A key that no other message has: address, process and its hash, the time since the month began,
 /// and a counter. Java counts the month in local time, this in UTC; nobody but the maker reads it.
 pub(crate) fn create_uniq_id() -> String {
+    next_parts().to_text()
+}
+
+/// [`create_uniq_id`] behind what is there.
+pub(crate) fn append_uniq_id(text: &mut String) {
+    next_parts().append_to(text);
+}
+
+fn next_parts() -> UniqKeyParts {
     let (elapsed_millis, counter) = MAKER.next(system_time_millis());
     UniqKeyParts {
         ip: PROCESS.ip,
@@ -36,7 +45,6 @@ pub(crate) fn create_uniq_id() -> String {
         elapsed_millis,
         counter,
     }
-    .to_text()
 }
 
 /// Gives each key a time and a counter of its own, whatever the clock does: within a month the two

@@ -13,7 +13,7 @@ use rocketmq_protocol::{
 
 use super::attempts::Attempt;
 use super::message_batch::{check_batch, encoded_size};
-use super::message_client_id_setter::create_uniq_id;
+use super::message_client_id_setter::append_uniq_id;
 use super::send_result::SendResult;
 use crate::client::{MQClientInstance, RouteOf, SendReply, SendRequest};
 use crate::client_config::Namespace;
@@ -22,6 +22,9 @@ use crate::sync::{Arc, Deadline, system_time_millis};
 
 /// The longest encoded properties, in bytes: their length field has two.
 pub(super) const MAX_PROPERTIES_LENGTH: usize = i16::MAX as usize;
+
+/// A unique key of an IPv4 address, and what parts it from the next one.
+const UNIQ_KEY_ROOM: usize = 32 + 1;
 
 /// What of a producer's settings decides what goes over the wire.
 #[derive(Debug, Clone)]
@@ -61,10 +64,10 @@ impl SendSettings {
     }
 
     /// What all headers of this producer have in common.
-    fn header(&self, topic: &str) -> SendMessageRequestHeader {
+    fn header(&self, topic: String) -> SendMessageRequestHeader {
         SendMessageRequestHeader {
             producer_group: self.producer_group.clone(),
-            topic: topic.to_owned(),
+            topic,
             default_topic: self.create_topic_key.clone(),
             default_topic_queue_nums: self.default_topic_queue_nums,
             born_timestamp: system_time_millis(),
@@ -79,7 +82,6 @@ impl SendSettings {
 /// A message made ready once for all attempts: they have one unique key and one body.
 #[derive(Debug, Clone)]
 pub(crate) struct Prepared {
-    topic: String,
     uniq_key: String,
     header: SendMessageRequestHeader,
     body: Bytes,
@@ -91,7 +93,8 @@ impl Prepared {
     pub(crate) fn new(message: &Message, settings: &SendSettings) -> Result<Self> {
         let topic = settings.namespace.wrap(message.topic()).into_owned();
         check_message(message, &topic, settings.max_message_size)?;
-        let uniq_key = uniq_key_of(message);
+        let mut uniq_key = String::new();
+        append_uniq_key_of(message, &mut uniq_key);
         let half = message.property(property::TRANSACTION_PREPARED);
         let half = half.is_some_and(|value| value.eq_ignore_ascii_case("true"));
         let key = (property::UNIQ_KEY, &*uniq_key);
@@ -135,10 +138,9 @@ impl Prepared {
             properties: Some(properties),
             reconsume_times: Some(reconsume_times.unwrap_or(0)),
             max_reconsume_times,
-            ..settings.header(&topic)
+            ..settings.header(topic)
         };
         Ok(Self {
-            topic,
             uniq_key,
             header,
             body,
@@ -200,16 +202,17 @@ impl Prepared {
         let mut keys = String::new();
         for message in messages {
             check_content(message, settings.max_message_size)?;
-            let key = uniq_key_of(message);
-            batch
-                .push(message, &[(property::UNIQ_KEY, &key)])
-                .map_err(|error| refused(error.to_string()))?;
             if keys.is_empty() {
-                keys.reserve((key.len() + 1) * messages.len());
+                keys.reserve(UNIQ_KEY_ROOM * messages.len());
             } else {
                 keys.push(',');
             }
-            keys.push_str(&key);
+            let begin = keys.len();
+            append_uniq_key_of(message, &mut keys);
+            let key = keys.get(begin..).unwrap_or_default();
+            batch
+                .push(message, &[(property::UNIQ_KEY, key)])
+                .map_err(|error| refused(error.to_string()))?;
         }
         let body = batch.finish();
         let (length, most) = (body.len(), settings.max_message_size);
@@ -223,11 +226,10 @@ impl Prepared {
         if let Some(namespace) = settings.namespace.name() {
             properties.insert(property::INSTANCE_ID.to_owned(), namespace.to_owned());
         }
-        let mut header = settings.header(&topic);
+        let mut header = settings.header(topic);
         header.properties = Some(encode_properties(&properties));
         header.batch = Some(true);
         Ok(Self {
-            topic,
             uniq_key: keys,
             header,
             body,
@@ -237,14 +239,14 @@ impl Prepared {
 
     /// The topic as brokers know it.
     pub(crate) fn topic(&self) -> &str {
-        &self.topic
+        &self.header.topic
     }
 
     /// The message as it goes over the wire, under its plain topic: for hooks.
     pub(super) fn shown(&self) -> Message {
         let properties = self.header.properties.as_deref().unwrap_or_default();
         Message::from_parts(
-            &*self.namespace.unwrap(&self.topic),
+            &*self.namespace.unwrap(&self.header.topic),
             self.header.flag,
             decode_properties(properties),
             self.body.clone(),
@@ -338,7 +340,7 @@ pub(crate) fn send_kernel(
     mq: &MessageQueue,
     deadline: Deadline,
 ) -> Result<SendResult> {
-    let master = Master::find(instance, &message.topic, mq, deadline)?;
+    let master = Master::find(instance, message.topic(), mq, deadline)?;
     send_kernel_to(instance, message, &master, mq, deadline)
 }
 
@@ -395,10 +397,10 @@ pub(super) fn check_sendable(message: &Message, settings: &SendSettings) -> Resu
 }
 
 /// The key that the message brings, or a new one.
-fn uniq_key_of(message: &Message) -> String {
+fn append_uniq_key_of(message: &Message, keys: &mut String) {
     match message.property(property::UNIQ_KEY) {
-        Some(key) => key.to_owned(),
-        None => create_uniq_id(),
+        Some(key) => keys.push_str(key),
+        None => append_uniq_id(keys),
     }
 }
 

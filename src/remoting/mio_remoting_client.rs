@@ -159,7 +159,7 @@ impl MioRemotingClient {
     /// user: it runs on the thread that finds the outcome, the event loop's or that of another caller.
     pub(crate) fn invoke_async_in_place(
         &self,
-        addr: &str,
+        addr: &Arc<str>,
         request: RemotingCommand,
         deadline: Deadline,
         completion: impl FnOnce(Result<RemotingCommand>) + Send + 'static,
@@ -199,11 +199,11 @@ impl MioRemotingClient {
     /// Ends a call on the thread that finds its outcome, or where hooks may run.
     fn in_place(
         &self,
-        addr: &str,
+        addr: &Arc<str>,
         completion: impl FnOnce(Result<RemotingCommand>) + Send + 'static,
     ) -> Finish {
         let inner = Arc::clone(&self.inner);
-        let to = addr.to_owned();
+        let to = Arc::clone(addr);
         Box::new(move |request, outcome| {
             let shower = Arc::clone(&inner);
             inner.where_hooks_may_run(move || {
@@ -226,15 +226,15 @@ impl MioRemotingClient {
         deadline: Deadline,
         completion: impl FnOnce(Result<RemotingCommand>) + Send + 'static,
     ) {
+        let to = addr.into();
         let call = AsyncCall {
             request,
             deadline,
             go_away: GoAway::Reconnect,
             on_silence: OnSilence::Close,
-            finish: self.in_place(addr, completion),
+            finish: self.in_place(&to, completion),
         };
         let inner = Arc::clone(&self.inner);
-        let to = addr.to_owned();
         self.inner
             .where_hooks_may_run(move || inner.submit_async(&to, call));
     }

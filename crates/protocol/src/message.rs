@@ -392,6 +392,7 @@ impl Message {
     }
 
     /// One property.
+    #[inline]
     pub fn property(&self, name: &str) -> Option<&str> {
         self.properties.get(name)
     }

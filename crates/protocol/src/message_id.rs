@@ -64,6 +64,11 @@ impl UniqKeyParts {
         with_digits(self.ip, self.after_ip(), str::to_owned)
     }
 
+    /// Puts [`to_text`](Self::to_text) behind what is there.
+    pub fn append_to(&self, text: &mut String) {
+        with_digits(self.ip, self.after_ip(), |digits| text.push_str(digits));
+    }
+
     /// The twelve bytes that come after the address.
     fn after_ip(&self) -> [u32; 3] {
         [

@@ -85,7 +85,22 @@ impl MessageProperties {
     }
 
     /// The value of one, without a map being made.
+    #[inline]
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
+        // What is asked for is mostly not there, and its bit is known when this is compiled.
+        if self.lacks(name) {
+            return None;
+        }
+        self.look_up(name)
+    }
+
+    /// Whether it is known without a look that there is no such one.
+    #[inline]
+    const fn lacks(&self, name: &str) -> bool {
+        self.is_own && self.names & bit_of(name.as_bytes()) == 0
+    }
+
+    fn look_up(&self, name: &str) -> Option<&str> {
         if let Some(map) = self.map.get() {
             return map.get(name).map(String::as_str);
         }
@@ -97,7 +112,7 @@ impl MessageProperties {
     }
 
     fn find(&self, name: &str) -> Option<&[u8]> {
-        if self.is_own && self.names & bit_of(name.as_bytes()) == 0 {
+        if self.lacks(name) {
             return None;
         }
         find_property(&self.encoded, name)

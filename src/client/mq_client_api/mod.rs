@@ -23,7 +23,7 @@ pub(crate) use transaction::RecallReply;
 use crate::client_config::vip_address;
 use crate::error::{Error, Result};
 use crate::remoting::MioRemotingClient;
-use crate::sync::Deadline;
+use crate::sync::{Arc, Deadline};
 
 /// Requests to servers by address.
 #[derive(Debug)]
@@ -53,6 +53,14 @@ impl MQClientApi {
             vip_address(addr)
         } else {
             Cow::Borrowed(addr)
+        }
+    }
+
+    /// [`vip`](Self::vip) of a text that is shared.
+    fn vip_of_shared(&self, addr: &Arc<str>) -> Arc<str> {
+        match self.vip(addr) {
+            Cow::Borrowed(_) => Arc::clone(addr),
+            Cow::Owned(other) => other.into(),
         }
     }
 

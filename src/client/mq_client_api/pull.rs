@@ -4,7 +4,7 @@ use rocketmq_protocol::{RemotingCommand, request_code, response_code};
 
 use super::{MQClientApi, header_of, refusal};
 use crate::error::Result;
-use crate::sync::Deadline;
+use crate::sync::{Arc, Deadline};
 
 /// A broker's answer to a pull, on one of the four codes that have a header.
 #[derive(Debug)]
@@ -27,9 +27,10 @@ impl MQClientApi {
         completion: impl FnOnce(Result<PullReply>) + Send + 'static,
     ) {
         let request = RemotingCommand::request(request_code::PULL_MESSAGE, header);
-        let from = addr.to_owned();
+        let addr: Arc<str> = addr.into();
+        let from = Arc::clone(&addr);
         self.remoting
-            .invoke_async_in_place(addr, request, deadline, move |outcome| {
+            .invoke_async_in_place(&addr, request, deadline, move |outcome| {
                 completion(outcome.and_then(|reply| match reply.code {
                     response_code::SUCCESS
                     | response_code::PULL_NOT_FOUND

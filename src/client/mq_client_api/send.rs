@@ -7,7 +7,7 @@ use rocketmq_protocol::{RemotingCommand, request_code, response_code};
 use super::reply::send_code;
 use super::{MQClientApi, done, header_of, refusal};
 use crate::error::Result;
-use crate::sync::Deadline;
+use crate::sync::{Arc, Deadline};
 
 /// What a broker says of a message that it stored.
 #[derive(Debug, Clone)]
@@ -64,13 +64,13 @@ impl MQClientApi {
     /// finds the outcome: it must not block.
     pub(crate) fn send_message_async(
         &self,
-        addr: &str,
+        addr: &Arc<str>,
         message: &SendRequest<'_>,
         deadline: Deadline,
         completion: impl FnOnce(Result<SendReply>) + Send + 'static,
     ) {
-        let addr = self.vip(addr);
-        let from = addr.clone().into_owned();
+        let addr = self.vip_of_shared(addr);
+        let from = Arc::clone(&addr);
         let request = message.command();
         self.remoting
             .invoke_async_in_place(&addr, request, deadline, move |outcome| {
