@@ -21,11 +21,13 @@ impl SelectQueue {
     }
 
     /// The next queue of this thread.
+    #[inline]
     pub fn next(&self) -> Option<MessageQueue> {
         self.0.select_one_message_queue(None)
     }
 
     /// The next queue of this thread, not cloned.
+    #[inline]
     pub fn next_borrowed(&self) -> Option<&MessageQueue> {
         self.0.next_message_queue()
     }

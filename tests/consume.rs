@@ -316,6 +316,47 @@ impl Gate {
     }
 }
 
+/// The messages of a queue wait for no other: a slow listener is called as often at once as it has threads.
+#[test]
+fn one_queue_gives_work_to_all_threads() {
+    const THREADS: usize = 20;
+    let world = World::start(1, 1);
+    world.send("m", 3 * THREADS);
+    let gate = Arc::new(Gate::default());
+    let inside = Arc::new(AtomicUsize::new(0));
+    let (most, calls) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (pass, now, peak, all) = (
+        Arc::clone(&gate),
+        Arc::clone(&inside),
+        Arc::clone(&most),
+        Arc::clone(&calls),
+    );
+    let consumer = world
+        .builder()
+        .message_listener(
+            move |messages: &[MessageExt], _: &mut ConsumeConcurrentlyContext| {
+                assert_eq!(messages.len(), 1);
+                peak.fetch_max(1 + now.fetch_add(1, Ordering::SeqCst), Ordering::SeqCst);
+                pass.pass();
+                now.fetch_sub(1, Ordering::SeqCst);
+                all.fetch_add(1, Ordering::SeqCst);
+                ConsumeConcurrentlyStatus::ConsumeSuccess
+            },
+        )
+        .build()
+        .unwrap();
+    consumer.start().unwrap();
+    wait_until("all threads are in the listener", || {
+        inside.load(Ordering::SeqCst) == THREADS
+    });
+    gate.open();
+    wait_until("all messages are consumed", || {
+        calls.load(Ordering::SeqCst) == 3 * THREADS
+    });
+    assert_eq!(most.load(Ordering::SeqCst), THREADS);
+    consumer.shutdown(TIMEOUT);
+}
+
 #[test]
 fn a_blocked_listener_stops_the_pulls_of_its_queue() {
     const COUNT: usize = 200;

@@ -73,8 +73,8 @@ GOALS = (
     Goal("I", "cpu", "consistent hashing, 1,000 queues", "ns", 0.1, BEST, "hash-1000"),
     Goal("I", "cpu", "consistent hashing, 10,000 queues", "ns", 0.1, BEST, "hash-10000"),
     Goal("I", "cpu", "decoding a message, ns", "ns", 100, None, "decode"),
-    # Java took 379 ns on the machine for which 100 ns were set.
-    Goal("I", "cpu", "decoding a message", "ns", 0.26, "java", "decode"),
+    # Java took 379 ns on the machine for which 100 ns were set, once its compiler had settled: the best round.
+    Goal("I", "cpu", "decoding a message, best round", "min_ns", 0.26, "java", "decode"),
     Goal("I", "cpu", "choosing a queue, with a copy of it", "ns", 0.5, "java", "round-robin"),
     Goal("I", "cpu", "choosing a queue, as Java without a copy", "ns", 0.5, "java", "round-robin-borrowed", "round-robin"),
     Goal("J", "wakeup", "waking a service thread, p50", "p50_us", 1.1, FLOOR, "ServiceThread", "futex"),

@@ -40,6 +40,7 @@ impl PlaceInRound {
     }
 
     /// 0 when there are no queues.
+    #[inline]
     fn of(self, index: u32) -> u32 {
         let fraction = self.reciprocal.wrapping_mul(index.into());
         ((u128::from(fraction) * u128::from(self.count)) >> 64) as u32
@@ -86,6 +87,7 @@ impl TopicPublishInfo {
     ///
     /// # Java
     /// `MQFaultStrategy#selectOneMessageQueue` with `sendLatencyEnable` off
+    #[inline]
     pub(crate) fn select_one_message_queue(
         &self,
         last_broker_name: Option<&str>,
@@ -101,6 +103,7 @@ impl TopicPublishInfo {
     ///
     /// # Java
     /// `TopicPublishInfo#selectOneMessageQueue()`
+    #[inline]
     pub(crate) fn next_message_queue(&self) -> Option<&MessageQueue> {
         if self.queues.is_empty() {
             return None;
@@ -139,6 +142,7 @@ impl TopicPublishInfo {
         }
     }
 
+    #[inline]
     fn next_index(&self) -> u32 {
         let Some(index) = self.current_index() else {
             return random_u32() & POSITIVE_MASK;
@@ -152,6 +156,7 @@ impl TopicPublishInfo {
     }
 
     /// The calling thread's index, once this is its current snapshot; `None` on a thread that ends.
+    #[inline]
     fn current_index(&self) -> Option<u32> {
         let current = CURRENT.get();
         if current.snapshot == self.snapshot.0 {
