@@ -93,6 +93,14 @@ mod tests {
         check_condvar(Wakeup::default());
     }
 
+    fn await_sleeper<P: Parking>(wakeup: &Wakeup<P>) {
+        let deadline = Deadline::after(GENEROUS);
+        while wakeup.state.load(Ordering::Acquire) & SLEEPING == 0 {
+            assert!(!deadline.has_passed(), "nobody sleeps");
+            std::thread::yield_now();
+        }
+    }
+
     #[test]
     fn a_wakeup_before_the_wait_ends_it_once() {
         fn ends_one<P: Parking>(wakeup: Wakeup<P>) {
@@ -110,9 +118,7 @@ mod tests {
             let wakeup = Arc::new(wakeup);
             let waker = Arc::clone(&wakeup);
             let handle = thread::spawn("waker", move || {
-                while waker.state.load(Ordering::Acquire) & SLEEPING == 0 {
-                    std::thread::yield_now();
-                }
+                await_sleeper(&waker);
                 waker.wakeup();
             });
             assert!(wakeup.wait(Deadline::after(GENEROUS)));
@@ -134,9 +140,7 @@ mod tests {
                 })
             };
             let waiters = [wait().unwrap(), wait().unwrap()];
-            while wakeup.state.load(Ordering::Acquire) & SLEEPING == 0 {
-                std::thread::yield_now();
-            }
+            await_sleeper(&wakeup);
             wakeup.wakeup();
             let deadline = Deadline::after(GENEROUS);
             while !waiters.iter().any(thread::JoinHandle::has_exited) {
