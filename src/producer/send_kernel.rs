@@ -23,9 +23,6 @@ use crate::sync::{Arc, Deadline, system_time_millis};
 /// The longest encoded properties, in bytes: their length field has two.
 pub(super) const MAX_PROPERTIES_LENGTH: usize = i16::MAX as usize;
 
-/// A unique key of an IPv4 address, and what parts it from the next one.
-const UNIQ_KEY_ROOM: usize = 32 + 1;
-
 /// What of a producer's settings decides what goes over the wire.
 #[derive(Debug, Clone)]
 pub(crate) struct SendSettings {
@@ -202,13 +199,14 @@ impl Prepared {
         let mut keys = String::new();
         for message in messages {
             check_content(message, settings.max_message_size)?;
-            if keys.is_empty() {
-                keys.reserve(UNIQ_KEY_ROOM * messages.len());
-            } else {
+            if !keys.is_empty() {
                 keys.push(',');
             }
             let begin = keys.len();
             append_uniq_key_of(message, &mut keys);
+            if begin == 0 {
+                keys.reserve((keys.len() + 1) * messages.len());
+            }
             let key = keys.get(begin..).unwrap_or_default();
             batch
                 .push(message, &[(property::UNIQ_KEY, key)])

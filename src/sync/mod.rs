@@ -1,7 +1,8 @@
 //! The only door to locks, atomics, threads, channels and clocks.
 //!
 //! What is behind the door depends on the build. An ordinary build gets parking_lot's locks, std's
-//! atomics and threads, and crossbeam's channels (`real`). A build with `--cfg loom` gets loom's
+//! atomics and threads, and crossbeam's channels (`real`), and on Linux the kernel's futex to sleep on
+//! (`parking`). A build with `--cfg loom` gets loom's
 //! types under the same names and with parking_lot's signatures (`model`), so that the code under a
 //! model is the code that ships. `clippy.toml` bans the originals everywhere else; what is exported
 //! here are aliases or types of our own, which that ban does not see.

@@ -231,7 +231,8 @@ pub struct Message {
 
 impl Message {
     /// A message without tag and keys. The broker is asked to store it safely before it answers
-    /// (property `WAIT`), as Java's constructor does.
+    /// (property `WAIT`), as Java's constructor does. A topic that is an `Arc<str>` is shared, any other
+    /// text of it is copied.
     pub fn new(topic: impl Into<Arc<str>>, body: impl Into<Bytes>) -> Self {
         Self {
             topic: topic.into(),

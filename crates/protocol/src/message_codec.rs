@@ -262,7 +262,8 @@ pub struct StoredMessages {
 }
 
 impl StoredMessages {
-    /// How many bytes a message without topic, body and properties has.
+    /// How many bytes a message has at least: without topic, body and properties, and with addresses
+    /// of IPv4.
     pub const SMALLEST: usize = at::BODY + 3;
 
     /// The messages in `bytes`, one after the other.
@@ -440,7 +441,7 @@ impl InnerBatch {
 
 impl StoredMessages {
     fn next_stored(&mut self) -> Option<Result<MessageExt, CodecError>> {
-        const SMALLEST: usize = 8;
+        const LENGTH_AND_MAGIC: usize = 8;
         if self.rest.is_empty() {
             return None;
         }
@@ -451,7 +452,7 @@ impl StoredMessages {
             }));
         };
         match usize::try_from(size) {
-            Ok(length) if length >= SMALLEST && length <= self.rest.len() => {
+            Ok(length) if length >= LENGTH_AND_MAGIC && length <= self.rest.len() => {
                 if let Some(read) = self.read_plain(length) {
                     self.rest.advance(length);
                     return Some(Ok(read));

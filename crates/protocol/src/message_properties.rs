@@ -107,15 +107,8 @@ impl MessageProperties {
         let mut added = self.added.named();
         match added.find(|(known, _)| *known == name) {
             Some((_, number)) => number.text(),
-            None => std::str::from_utf8(self.find(name)?).ok(),
+            None => std::str::from_utf8(find_property(&self.encoded, name)?).ok(),
         }
-    }
-
-    fn find(&self, name: &str) -> Option<&[u8]> {
-        if self.lacks(name) {
-            return None;
-        }
-        find_property(&self.encoded, name)
     }
 
     /// The value of one as a slice of the text; `None` if it does not lie there.
@@ -123,7 +116,7 @@ impl MessageProperties {
         if self.map.get().is_some() || self.added.named().any(|(known, _)| known == name) {
             return None;
         }
-        Some(self.encoded.slice_ref(self.find(name)?))
+        Some(self.encoded.slice_ref(find_property(&self.encoded, name)?))
     }
 
     /// All, as a map that is kept.

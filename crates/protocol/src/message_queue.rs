@@ -82,8 +82,7 @@ impl MessageQueue {
         match keys(queues) {
             Some(mut keys) => {
                 keys.sort_unstable();
-                let order = keys.into_iter().map(utf16_order::place).collect();
-                utf16_order::arrange(queues, order);
+                utf16_order::arrange_by_places(queues, keys);
             }
             None => queues.sort_unstable(),
         }

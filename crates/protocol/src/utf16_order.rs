@@ -29,14 +29,12 @@ pub fn sort_utf16<T: AsRef<str>>(texts: &mut [T]) {
         .collect();
     keys.sort_unstable();
     for alike in keys.chunk_by_mut(|a, b| a >> u32::BITS == b >> u32::BITS) {
-        if alike.len() > 1 {
-            alike.sort_unstable_by(|a, b| match (texts.get(place(*a)), texts.get(place(*b))) {
-                (Some(a), Some(b)) => by_text(a, b),
-                _ => Ordering::Equal,
-            });
-        }
+        alike.sort_unstable_by(|a, b| match (texts.get(place(*a)), texts.get(place(*b))) {
+            (Some(a), Some(b)) => by_text(a, b),
+            _ => Ordering::Equal,
+        });
     }
-    arrange(texts, keys.into_iter().map(place).collect());
+    arrange_by_places(texts, keys);
 }
 
 /// How many bytes of a text fit into a number beside its place.
@@ -52,8 +50,13 @@ fn with_place(key: [u8; KEY], place: u32) -> u128 {
 }
 
 /// The place that is the lowest part of a number.
-pub(crate) fn place(number: u128) -> usize {
+fn place(number: u128) -> usize {
     number as u32 as usize
+}
+
+/// Puts items into the order of numbers, each of which has the place of its item as its lowest part.
+pub(crate) fn arrange_by_places<T>(items: &mut [T], numbers: Vec<u128>) {
+    arrange(items, numbers.into_iter().map(place).collect());
 }
 
 /// How many bytes are compared at once.
@@ -109,7 +112,7 @@ pub(crate) fn key<const N: usize>(text: &str, from: usize) -> [u8; N] {
 }
 
 /// Puts the item that is at `order[n]` at `n`, for each `n`; `order` has each place once.
-pub(crate) fn arrange<T>(items: &mut [T], mut order: Vec<usize>) {
+fn arrange<T>(items: &mut [T], mut order: Vec<usize>) {
     for start in 0..order.len() {
         // Each swap of a cycle brings one item to its place, which is marked by its own number.
         let mut at = start;

@@ -165,7 +165,7 @@ impl TopicRouteData {
     /// Without such a configuration these are the writeable queues of brokers that have a master,
     /// sorted by broker name.
     pub fn publish_queues(&self, topic: &str) -> (Vec<MessageQueue>, bool) {
-        let topic = topic.into();
+        let topic: Arc<str> = topic.into();
         if let Some(conf) = self.order() {
             let brokers = conf.brokers.into_iter();
             let queues = brokers
@@ -197,7 +197,7 @@ impl TopicRouteData {
     /// The queues a consumer may read, sorted
     /// (Java `MQClientInstance#topicRouteData2TopicSubscribeInfo`). No master is needed.
     pub fn subscribe_queues(&self, topic: &str) -> Vec<MessageQueue> {
-        let topic = topic.into();
+        let topic: Arc<str> = topic.into();
         let mut queues: Vec<MessageQueue> = self
             .queue_datas
             .iter()
